@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from support.protocols import noise, separable, target
 
+from fsbench.core.errors import DataError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.base import TargetDataset
@@ -85,6 +86,14 @@ def test_two_backbones_meet_the_same_episodes(adaptation: str) -> None:
     a, b = run(adaptation, small), run(adaptation, large)
     np.testing.assert_array_equal(a.index, b.index)
     assert (a.correct != b.correct).any()
+
+
+@every
+def test_a_data_set_too_small_is_refused(adaptation: str) -> None:
+    small = target(counts=(8, 9, 9, 9, 9))
+    says = "8 images in class 'class0'; 1-shot with 8 queries needs 9"
+    with pytest.raises(DataError, match=says):
+        run(adaptation, noise(small), dataset=small)
 
 
 @every

@@ -1,7 +1,6 @@
 """The loader `episodes`: tasks of the frozen sampler, whole, from the current stage alone."""
 
 import copy
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from support.episodic import Prepared
-from support.pretrain import equal, lines, source, tiny
+from support.pretrain import equal, lines, record, source, tiny, train
 
 from fsbench import backbones
 from fsbench.core.errors import DataError, UsageError
@@ -21,7 +20,6 @@ from pretrain.recipes.plan import Stage, TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.episodes import EpisodeLoader, TaskImages, meta_learner_of
-from pretrain.training.loop import train_recipe
 
 CPU = torch.device("cpu")
 HALVES = {"plan.stages": (Stage(stop=0.5), Stage(start=0.5))}
@@ -35,7 +33,7 @@ def at(step: int, made: EpisodeLoader, **position: int) -> Batch:
     return made.batch(TrainingClock(made.recipe.plan, step=step, **position))
 
 
-def places(made: EpisodeLoader, batch: Batch) -> list[int]:
+def find_images(made: EpisodeLoader, batch: Batch) -> list[int]:
     """Which images of the train split a batch holds; all of these differ."""
     every = made.normalise(made.images)
     return [int((every == image).flatten(1).all(dim=1).nonzero()) for image in batch.images]
@@ -45,7 +43,7 @@ def test_a_batch_is_whole_tasks_of_distinct_images_with_labels_of_their_own() ->
     made = loader("protonet.shots=2", "protonet.queries=3", "batch_size=20", "protonet.way=2")
     batch = at(0, made)
     assert batch.labels.tolist() == [0] * 5 + [1] * 5 + [0] * 5 + [1] * 5
-    for task in np.split(np.array(places(made, batch)), 2):
+    for task in np.split(np.array(find_images(made, batch)), 2):
         assert len(set(task)) == 10
         classes = source().train.labels[task].reshape(2, 5)
         assert all(len(set(row)) == 1 for row in classes)
@@ -68,21 +66,18 @@ def test_tasks_are_the_samplers_and_every_step_takes_the_next_ones() -> None:
             np.concatenate(drawn.episode(i).images(by_class), axis=1).ravel()
             for i in (2 * step, 2 * step + 1)
         ]
-        assert places(made, at(step, made)) == np.concatenate(expected).tolist()
-    assert places(made, at(0, made)) != places(made, at(0, loader("seed=4")))
+        assert find_images(made, at(step, made)) == np.concatenate(expected).tolist()
+    assert find_images(made, at(0, made)) != find_images(made, at(0, loader("seed=4")))
 
 
 def test_a_stage_gives_tasks_of_its_own_images() -> None:
     recipe = tiny("protonet", "augmentation=none").replace(HALVES)
     made = EpisodeLoader(recipe, source(), CPU)
     for stage in (0, 1):
-        positions = {
-            place
-            for step in range(20)
-            for place in places(made, at(step, made, round=stage * recipe.plan.rounds))
-        }
-        assert positions <= set(made.stages[stage].tolist())
-        assert len(positions) > 10
+        batches = [at(step, made, round=stage * recipe.plan.rounds) for step in range(20)]
+        images = set().union(*(find_images(made, batch) for batch in batches))
+        assert images <= set(made.stages[stage].tolist())
+        assert len(images) > 10
 
 
 def test_images_are_augmented_as_the_recipe_says() -> None:
@@ -186,24 +181,23 @@ def test_only_by_statistics_of_the_batch_does_an_answer_depend_on_other_queries(
 
 
 def test_a_run_has_it_apart_from_the_accuracy_of_classification(tmp_path: Path) -> None:
-    run = train_recipe(tiny("protonet", "plan.rounds=1", "validate_every=4"), source(), tmp_path)
-    record, log = json.loads((run / "run.json").read_text()), lines(run)
+    run = train(tmp_path, "protonet", "plan.rounds=1", "validate_every=4")
+    facts, log = record(run), lines(run)
     assert [row["episodic_accuracy"] is None for row in log] == [True, True, True, False]
     assert {row["val_accuracy"] for row in log} == {None}
-    assert record["source_accuracy"] is None
-    assert record["stage_accuracies"] == [None]
-    assert record["episodic_accuracy"] == log[-1]["episodic_accuracy"]
-    assert record["rounds"][0]["episodic_accuracy"] == log[-1]["episodic_accuracy"]
-    assert record["episodic_tasks"] == {
+    assert facts["source_accuracy"] is None
+    assert facts["stage_accuracies"] == [None]
+    assert facts["episodic_accuracy"] == log[-1]["episodic_accuracy"]
+    assert facts["rounds"][0]["episodic_accuracy"] == log[-1]["episodic_accuracy"]
+    assert facts["episodic_tasks"] == {
         "way": 2, "shots": 1, "queries": 1, "episodes": 2, "split": "val", "batch_norm": "running",
     }  # fmt: skip
-    assert record["n_classes"] == 2
+    assert facts["n_classes"] == 2
     assert backbones.load_backbone(f"run:{run}").facts.source_accuracy is None
 
 
 def test_other_runs_do_not_have_it(tmp_path: Path) -> None:
-    run = train_recipe(tiny("normal", "plan.rounds=1"), source(), tmp_path)
-    record = json.loads((run / "run.json").read_text())
-    texts = [*record, *record["rounds"][0], *lines(run)[0]]
-    assert not [text for text in texts if "episodic" in text]
-    assert record["source_accuracy"] == lines(run)[-1]["val_accuracy"]
+    run = train(tmp_path, "normal", "plan.rounds=1")
+    facts, log = record(run), lines(run)
+    assert not [name for name in (*facts, *facts["rounds"][0], *log[0]) if "episodic" in name]
+    assert facts["source_accuracy"] == log[-1]["val_accuracy"]

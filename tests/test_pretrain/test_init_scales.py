@@ -33,7 +33,7 @@ from pretrain.methods.nio import (
     compute_part_gradients,
     learn_scales,
 )
-from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import compose_methods
 from pretrain.training.batches import Batch
 
 OBJECTIVES: tuple[Objective, ...] = ("gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt")
@@ -97,9 +97,8 @@ def test_objectives_by_hand() -> None:
     gc, gv = 24 / 25, 0.5
     expected = {"gc": -gc, "gv": gv, "gc_gn_sqrt": -gc - 10, "gv_gn_sqrt": gv - 10}
     expected |= {"gc_gn": -gc - 50, "gv_gn": gv - 50}
-    assert {kind: float(compute_objective(g, kind)) for kind in OBJECTIVES} == pytest.approx(
-        expected
-    )
+    actual = {kind: float(compute_objective(g, kind)) for kind in OBJECTIVES}
+    assert actual == pytest.approx(expected)
 
 
 def differentiate(value: Callable[[Tensor], float], at: Tensor, h: float = 1e-5) -> Tensor:
@@ -204,20 +203,13 @@ def test_a_shared_tensor_has_one_factor() -> None:
     assert list(named) == ["0.weight", "0.bias", "1.bias"]
 
 
-SWIN = {
-    "img_size": 32,
-    "patch_size": 2,
-    "window_size": 4,
-    "embed_dim": 8,
-    "depths": (2, 2),
-    "num_heads": (1, 2),
-}
+WINDOWS = {"patch_size": 2, "window_size": 4, "depths": (2, 2), "num_heads": (1, 2)}
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("swin_tiny_patch4_window7_224", SWIN),
+        ("swin_tiny_patch4_window7_224", {"img_size": 32, "embed_dim": 8, **WINDOWS}),
         ("vit_tiny_patch16_224", {"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 2}),
         ("test_convnext", {}),
         ("test_efficientnet", {}),
@@ -296,8 +288,7 @@ def test_redraws_follow_the_scaled_distribution_with_the_option(
 
 
 def test_it_comes_before_a_reparametrization(tmp_path: Path) -> None:
-    methods = [{"name": "weight_norm"}, {"name": "nio", "iterations": 5}]
-    both = Recipe.model_validate({**tiny("nio").model_dump(), "methods": methods})
+    both = compose_methods(tiny("nio", "nio.iterations=5"), "nio+weight_norm")
     made = trainer(both, tmp_path)
     epochs(made, 1)
     assert "fc.weight" in made.ctx.memories["nio"]["factors"]

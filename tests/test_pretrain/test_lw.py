@@ -1,36 +1,43 @@
 """LW against its algorithm and invariants; its normalisers live in checkpoint and export."""
 
-import copy
 import json
 from pathlib import Path
 
 import pytest
 import torch
-from support.events import changed, finish_epoch, open_round, tensors, train_round
-from support.pretrain import epochs, equal, lines, source, tiny, trainer
-from torch import Tensor, nn
+from support.events import Tensors, changed, finish_epoch, kernel_names, open_round, tensors
+from support.pretrain import epochs, lines, record, source, tiny, trainer
+from torch import Tensor
 
 from fsbench import backbones
 from fsbench.core.errors import CheckpointError, UsageError
 from pretrain.methods.lw import build_block_schedule, compute_mean_and_std
-from pretrain.training.loop import Trainer, train_recipe
-from pretrain.training.validation import module_outputs, use_batch_statistics
+from pretrain.training.loop import Trainer
+from pretrain.training.validation import module_outputs
 
-FULL = ("lw.generations=false", "plan.rounds=4", "plan.epochs=1")
+SINGLE = ("lw.generations=false", "plan.epochs=1")
+FULL = (*SINGLE, "plan.rounds=4")
 """Algorithm 1 on the four blocks of the tiny net."""
 ORDER = ("lw.generations=false", "plan.rounds=3")
 BLOCKS = (("conv1.", "bn1.", "layer1."), ("layer2.",), ("layer3.",), ("layer4.",))
+ENDS = ["layer1.0", "layer2.0", "layer3.0", "layer4.0"]
 
 
-def at_round(k: int, out: Path, *assignments: str) -> Trainer:
-    """A run of Algorithm 1 that stands before the events of round k - 1, which keeps k blocks."""
+def open_keeping(k: int, out: Path, *assignments: str) -> tuple[Trainer, Tensors, Tensors]:
+    """A run of Algorithm 1, and all tensors before and after the events that keep k blocks."""
     made = trainer(tiny("lw", *FULL, *assignments), out)
     epochs(made, k - 1)
-    return made
+    return made, *open_round(made)
 
 
 def in_blocks(name: str, k: int) -> bool:
     return any(name.startswith(block) for block in BLOCKS[:k])
+
+
+def active(made: Trainer) -> list[str]:
+    """Modules whose normaliser is not the identity."""
+    state = made.ctx.model.state_dict()
+    return [n.rpartition(".")[0] for n, t in state.items() if "_std" in n and bool((t != 1).any())]
 
 
 def test_rounds_go_up_block_by_block() -> None:
@@ -40,67 +47,69 @@ def test_rounds_go_up_block_by_block() -> None:
     assert build_block_schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
 
 
-def test_order_sets_the_number_of_kept_blocks_per_round(tmp_path: Path) -> None:
-    """Table 5: the first kept set serves twice, the last one thrice; nothing is normalised."""
-    fields = ("lw.generations=false", "lw.order=[1, 1, 2, 2, 2]", "lw.normalize=false")
-    made = trainer(tiny("lw", *fields, "plan.rounds=5", "plan.epochs=1"), tmp_path)
-    for k in (0, 1, 2, 2, 2):
+@pytest.mark.parametrize(
+    ("settings", "kept", "normalised"),
+    [
+        (("lw.order=[1, 1, 2, 2, 2]", "lw.normalize=false"), (0, 1, 2, 2, 2), []),
+        (("lw.head_block=true",), (0, 2, 3, 4, 5), ENDS),
+    ],
+)
+def test_rounds_rescale_what_they_keep_and_redraw_the_rest(
+    tmp_path: Path, settings: tuple[str, ...], kept: tuple[int, ...], normalised: list[str]
+) -> None:
+    """By the order of Table 5, whose first kept set serves twice; with the head as a fifth block.
+
+    kept: 0 in the first round, where nothing changes.
+    """
+    made = trainer(tiny("lw", *SINGLE, "plan.rounds=5", *settings), tmp_path)
+    for k in kept:
         before, after = open_round(made)
-        layers = {f"{layer}.weight" for layer in made.ctx.roles.layers}
-        above = {n for n in before if not in_blocks(n, k)} if k else set()
-        assert changed(before, after) == {n for n in layers if in_blocks(n, k)} | above
+        rescaled = {n for n in kernel_names(made) if in_blocks(n, k) or k == 5}
+        above = {n for n in before if not in_blocks(n, k)} if 0 < k < 5 else set()
+        assert changed(before, after) == rescaled | above
         finish_epoch(made)
     assert made.ctx.clock.done
-    assert active(made) == []
+    assert active(made) == normalised
 
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_kept_weights_get_their_initial_norm_and_the_rest_is_new(tmp_path: Path, k: int) -> None:
     start = tensors(trainer(tiny("normal"), tmp_path / "start"))
-    made = at_round(k, tmp_path / "run", "lr=0.2")
-    before, after = open_round(made)
-    layers = {f"{layer}.weight" for layer in made.ctx.roles.layers}
-    rescaled = {name for name in layers if in_blocks(name, k)}
+    made, before, after = open_keeping(k, tmp_path / "run", "lr=0.2")
+    rescaled = {name for name in kernel_names(made) if in_blocks(name, k)}
     above = {name for name in before if not in_blocks(name, k)}
     assert changed(before, after) == rescaled | above
     for name in rescaled:
         old, new = before[name].double(), after[name].double()
         assert float(new.norm()) == pytest.approx(float(start[name].double().norm()), rel=1e-6)
         assert float((old * new).sum() / old.norm() / new.norm()) == pytest.approx(1, abs=1e-9)
-    fresh = [name for name in above if name in layers]
+    fresh = above & kernel_names(made)
     assert all(bool((before[name] != after[name]).all()) for name in fresh)
     norms = {n: after[n] for n in above if ".bn" in n}
     assert all(bool((t == 1).all()) for n, t in norms.items() if n.endswith(("weight", "_var")))
     assert all(bool((t == 0).all()) for n, t in norms.items() if n.endswith(("bias", "_mean")))
 
 
-def active(made: Trainer) -> list[str]:
-    """Modules whose normaliser is not the identity."""
-    state = made.ctx.model.state_dict()
-    return [n.rpartition(".")[0] for n, t in state.items() if "_std" in n and bool((t != 1).any())]
-
-
 def test_each_round_adds_a_normaliser_and_keeps_earlier_ones(tmp_path: Path) -> None:
-    made = trainer(tiny("lw", *FULL), tmp_path)
-    ends, values_by_end = ["layer1.0", "layer2.0", "layer3.0", "layer4.0"], {}
+    made, values_by_end = trainer(tiny("lw", *FULL), tmp_path), {}
     for k in range(1, 5):
         open_round(made)
-        assert active(made) == ends[:k]
+        assert active(made) == ENDS[:k]
         state = {n: t.clone() for n, t in made.ctx.model.state_dict().items() if "normal" in n}
         assert all(torch.equal(state[n], values_by_end[n]) for n in values_by_end)
         finish_epoch(made)
         now = made.ctx.model.state_dict()
         assert all(torch.equal(now[n], t) for n, t in state.items())
         assert not any("normal" in name for name, _ in made.ctx.model.named_parameters())
-        values_by_end = {n: t for n, t in state.items() if n.startswith(tuple(ends[:k]))}
+        values_by_end = {n: t for n, t in state.items() if n.startswith(tuple(ENDS[:k]))}
 
 
 @pytest.mark.parametrize("statistics", ["scalar", "per_channel"])
 def test_block_outputs_are_normalised_and_running_statistics_unchanged(
     tmp_path: Path, statistics: str
 ) -> None:
-    made = at_round(2, tmp_path, f"lw.statistics={statistics}", "width=8", "batch_size=16")
-    before, after = open_round(made)
+    fields = (f"lw.statistics={statistics}", "width=8", "batch_size=16")
+    made, before, after = open_keeping(2, tmp_path, *fields)
     unchanged = [n for n in before if in_blocks(n, 2) and ("running" in n or "tracked" in n)]
     assert len(unchanged) == 18
     assert all(torch.equal(before[n], after[n]) for n in unchanged)
@@ -110,9 +119,8 @@ def test_block_outputs_are_normalised_and_running_statistics_unchanged(
     made.ctx.model(made.ctx.loader.batch(made.ctx.clock).images)
     z = batches[0].double()
     dims = (0, 1, 2, 3) if statistics == "scalar" else (0, 2, 3)
-    torch.testing.assert_close(
-        z.mean(dims), torch.zeros(z.mean(dims).shape).double(), atol=1e-5, rtol=0
-    )
+    means = z.mean(dims)
+    torch.testing.assert_close(means, torch.zeros_like(means), atol=1e-5, rtol=0)
     alive = z.std(dims, correction=0)[z.std(dims, correction=0) > 0.5]
     torch.testing.assert_close(alive, torch.ones_like(alive), atol=1e-4, rtol=0)
     shape = () if statistics == "scalar" else (16, 1, 1)
@@ -120,8 +128,7 @@ def test_block_outputs_are_normalised_and_running_statistics_unchanged(
 
 
 def test_a_repeated_block_is_measured_before_its_own_normaliser(tmp_path: Path) -> None:
-    fields = ("lw.generations=false", "lw.repeats=2", "plan.rounds=8", "plan.epochs=1")
-    made = trainer(tiny("lw", *fields), tmp_path)
+    made = trainer(tiny("lw", *SINGLE, "lw.repeats=2", "plan.rounds=8"), tmp_path)
     epochs(made, 1)
     before, _ = open_round(made)
     with torch.no_grad():
@@ -156,8 +163,7 @@ def test_statistics_of_a_dead_block_are_finite() -> None:
     ],
 )
 def test_ablations_leave_one_part_out(tmp_path: Path, setting: str, missing: str) -> None:
-    made = at_round(2, tmp_path, setting)
-    open_round(made)
+    open_keeping(2, tmp_path, setting)
     parts = ("blocks 1..2", "normaliser", "above")
     notes = [r["note"] for r in lines(tmp_path, "rewrites.jsonl") if r["round"] == 1]
     logged = {part for part in parts if any(part in note for note in notes)}
@@ -165,8 +171,7 @@ def test_ablations_leave_one_part_out(tmp_path: Path, setting: str, missing: str
 
 
 def test_frozen_blocks_do_not_move(tmp_path: Path) -> None:
-    made = at_round(2, tmp_path, "lw.freeze_kept=true")
-    _, before = open_round(made)
+    made, _, before = open_keeping(2, tmp_path, "lw.freeze_kept=true")
     finish_epoch(made)
     after = tensors(made)
     names = [name for name, _ in made.ctx.model.named_parameters()]
@@ -174,48 +179,21 @@ def test_frozen_blocks_do_not_move(tmp_path: Path) -> None:
     assert moved == {name for name in names if not in_blocks(name, 2)}
 
 
-def test_head_block_makes_the_head_the_last_block(tmp_path: Path) -> None:
-    fields = ("lw.generations=false", "lw.head_block=true", "plan.rounds=5", "plan.epochs=1")
-    made = trainer(tiny("lw", *fields), tmp_path)
-    epochs(made, 4)
-    before, after = open_round(made)
-    assert changed(before, after) == {f"{layer}.weight" for layer in made.ctx.roles.layers}
-    assert active(made) == ["layer1.0", "layer2.0", "layer3.0", "layer4.0"]
-
-
 def test_rescaled_all_skips_parameters_that_start_at_zero(tmp_path: Path) -> None:
-    made = at_round(2, tmp_path, "lw.rescaled=all", "lr=0.2")
-    before, after = open_round(made)
+    _, before, after = open_keeping(2, tmp_path, "lw.rescaled=all", "lr=0.2")
     assert float(after["bn1.weight"].norm()) == pytest.approx(8**0.5, rel=1e-6)
     assert torch.equal(before["bn1.bias"], after["bn1.bias"])
     assert bool((after["bn1.bias"] != 0).any())
 
 
-def test_measuring_statistics_does_not_change_the_network(tmp_path: Path) -> None:
-    made = trainer(tiny("normal"), tmp_path)
-    model, images = made.ctx.model, made.ctx.loader.batch(made.ctx.clock).images
-    before = {n: t.clone() for n, t in model.state_dict().items()}
-    with use_batch_statistics(model):
-        measured = module_outputs(model, ["layer2.0"], images)["layer2.0"]
-    assert equal(before, model.state_dict())
-    assert all(m.track_running_stats for m in model.modules() if isinstance(m, nn.BatchNorm2d))
-    twin = copy.deepcopy(model)
-    hooked: list[Tensor] = []
-    twin.get_submodule("layer2.0").register_forward_hook(lambda m, i, o: hooked.append(o.detach()))
-    twin(images)
-    assert torch.equal(measured, hooked[0])
-
-
 def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> None:
     made = trainer(tiny("lw", *FULL), tmp_path)
-    while not made.ctx.clock.done:
-        train_round(made)
+    epochs(made, 4)
     made._finish()
-    record = json.loads((tmp_path / "run.json").read_text())
-    assert record["normalizers"] == {f"layer{i}.0": [] for i in (1, 2, 3, 4)}
-    images = torch.from_numpy(source().val.images)
-    exported = backbones.load_classifier(f"run:{tmp_path}")
-    backbone = backbones.load_backbone(f"run:{tmp_path}")
+    facts = record(tmp_path)
+    assert facts["normalizers"] == {end: [] for end in ENDS}
+    images, ref = torch.from_numpy(source().val.images), f"run:{tmp_path}"
+    exported, backbone = backbones.load_classifier(ref), backbones.load_backbone(ref)
     made.ctx.model.eval()
     with torch.no_grad():
         x = made.validation.normalise(images)
@@ -223,18 +201,11 @@ def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> 
         pooled = module_outputs(made.ctx.model, ["avgpool"], x)["avgpool"].flatten(1)
     torch.testing.assert_close(backbone.features(images), pooled)
     assert made.validation.accuracy(exported.model) == lines(tmp_path)[-1]["val_accuracy"]
-    assert backbone.facts.weights_hash == record["weights_hash"]
-
-
-@pytest.mark.parametrize("shapes", [{}, {"layer9.0": []}, {"layer1.0": [3]}, {"layer1.0": [0]}])
-def test_an_export_whose_record_and_weights_differ_is_refused(
-    tmp_path: Path, shapes: dict[str, list[int]]
-) -> None:
-    train_recipe(tiny("lw"), source(), tmp_path)
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "normalizers": shapes}))
-    with pytest.raises(CheckpointError, match="normalizer"):
-        backbones.load_backbone(f"run:{tmp_path}")
+    assert backbone.facts.weights_hash == facts["weights_hash"]
+    for shapes in ({}, {"layer9.0": []}, {"layer1.0": [3]}, {"layer1.0": [0]}):
+        (tmp_path / "run.json").write_text(json.dumps({**facts, "normalizers": shapes}))
+        with pytest.raises(CheckpointError, match="normalizer"):
+            backbones.load_backbone(ref)
 
 
 @pytest.mark.parametrize(

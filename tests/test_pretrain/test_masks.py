@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support.pretrain import tiny, trainer
+from support.rules import Doubled
 from torch import nn
 
 from fsbench.core.seeding import torch_generator
@@ -46,16 +47,6 @@ def test_random_masks_have_their_part(p: float) -> None:
     assert int(exact.sum()) == round(p * n)
     rows = exact.double().mean(dim=1)
     assert p in (0, 1) or 0.02 < float(rows.min()) < float(rows.max()) < 0.45
-
-
-class Doubled(nn.Module):
-    """w = 2 v, with an inverse."""
-
-    def forward(self, v: torch.Tensor) -> torch.Tensor:
-        return 2 * v
-
-    def right_inverse(self, w: torch.Tensor) -> torch.Tensor:
-        return w / 2
 
 
 @pytest.mark.parametrize("parametrized", [False, True])

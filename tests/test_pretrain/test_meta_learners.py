@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 from support.episodic import Answers, Prepared, Weights, close, logits
-from support.pretrain import killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import equal, lines, train, weights
 from torch import Tensor, nn
 from torch.nn import functional
 
 from pretrain.methods import protonet
-from pretrain.training import checkpoint
 from pretrain.training.batches import Batch
 from pretrain.training.episodes import TaskImages
-from pretrain.training.loop import train_recipe
 
 HEAD = {"fc.weight", "fc.bias"}
 RATE = "rate."
@@ -62,7 +60,7 @@ def test_anils_gradient_is_the_one_through_the_steps_of_the_head(tmp_path: Path)
     run.ctx.model.eval()
     before = {n: t.clone() for n, t in run.ctx.model.state_dict().items()}
     run.learner.query_logits(run.ctx, run.tasks[0])
-    assert all(torch.equal(t, before[n]) for n, t in run.ctx.model.state_dict().items())
+    assert equal(run.ctx.model.state_dict(), before)
     run.ctx.model.train()
     assert close(run.gradients(), run.expected(adapt(2, only=HEAD)))
 
@@ -97,21 +95,6 @@ def test_rates_are_trained_by_the_optimizer_of_the_run_without_decay(tmp_path: P
     assert moved.max() == pytest.approx(run.made.lr, rel=0.01)  # Adam's first step
 
 
-def test_rates_go_through_a_checkpoint_and_stay_out_of_the_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tiny("metasgd")
-    killed_at(9, recipe, tmp_path / "run", monkeypatch)
-    stored = checkpoint.load_checkpoint(tmp_path / "run")
-    assert stored is not None
-    rate = stored[0]["memory/metasgd/rate.fc.weight"]
-    assert rate.std() > 0
-    made = trainer(recipe, tmp_path / "run")
-    assert torch.equal(made.ctx.parameters["rate.fc.weight"].detach(), rate)
-    train_recipe(recipe, source(), tmp_path / "run")
-    assert not [name for name in weights(tmp_path / "run") if RATE in name]
-
-
 def test_protonets_loss_is_that_of_distances_to_the_mean_features(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +125,7 @@ def test_protonets_features_are_what_reaches_the_head_before_dropout(tmp_path: P
 def test_protonet_learns_and_leaves_the_head_as_it_was_drawn(tmp_path: Path) -> None:
     overrides = ("plan.epochs=8", "plan.epoch_images=40", "lr=0.01", "augmentation=none")
     drawn = Prepared(tmp_path / "start", "protonet").ctx.model.state_dict()["fc.weight"]
-    train_recipe(tiny("protonet", *overrides), source(), tmp_path / "run")
-    losses = [line["train_loss"] for line in lines(tmp_path / "run")]
+    run = train(tmp_path / "run", "protonet", *overrides)
+    losses = [line["train_loss"] for line in lines(run)]
     assert sum(losses[-4:]) < 0.6 * sum(losses[:4])
-    assert torch.equal(weights(tmp_path / "run")["fc.weight"], drawn)
+    assert torch.equal(weights(run)["fc.weight"], drawn)

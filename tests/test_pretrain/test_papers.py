@@ -9,7 +9,7 @@ from support.pretrain import drop_epochs, published_figures
 from typer.testing import CliRunner
 
 from fsbench.cli.main import build
-from pretrain.recipes import registry, reinit_study, swr_study
+from pretrain.recipes import registry, reinit_study
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.schedules import lr_factor
 from pretrain.weights.surgery import build_on_meta
@@ -72,70 +72,42 @@ def test_redraws_of_the_papers_rows_follow_the_code_that_made_their_figures() ->
 
 
 WC = "paper/weight_compander"
+WC_IMAGENET: dict[str, object] = {
+    **{"source_size": 256, "input_size": 224, "batch_size": 128, "lr": 0.1, "weight_decay": 1e-4},
+    **{"architecture": "wc_resnet50", "augmentation": "crop_flip", "drops": (75, 150, 225)},
+}
+WC_CIFAR: dict[str, object] = {"epochs": 200, "weight_decay": 5e-4, "gamma": 0.2}
+ROWS: dict[str, dict[str, object]] = {
+    WC: WC_IMAGENET,
+    f"{WC}_control": WC_IMAGENET,
+    f"{WC}_cifar10_resnet34": {
+        **WC_CIFAR, "drops": (90, 136), "gamma": 0.1, "weight_decay": 1e-4, "a": 0.8, "b": 0.5
+    },
+    f"{WC}_cifar100_resnet34": {**WC_CIFAR, "drops": (60, 120, 160), "a": 0.7, "b": 0.8},
+    f"{WC}_fine_cifar10_resnet18": {"learnable": "fine", "a": 0.5, "b": 1.0},
+    "paper/swr_decay": {"drops": (100, 150)},
+    "paper/swr": {"drops": ()},
+    "paper/shrink_perturb_warm_start": {
+        "epochs": 100, "stages": 2, "schedule": "constant", "opt_reset": "none"
+    },
+    "paper/vanilla_continual_limited": {"stages": 10},
+    "paper/swr_reanchor_cifar100_cnn_bn": {
+        "architecture": "cnn_bn", "lambda_f": 1e-4, "lambda_c": 1e-1
+    },
+    "paper/shrink_perturb_continual_limited_cifar100_cnn": {"lam": 0.6},
+    "paper/swr_continual_limited": {"lambda_f": 1e-4, "lambda_c": 1.0},
+    "paper/l2_init_continual_limited": {"lam": 1e-3},
+    "paper/l2_continual_full": {"lam": 1e-4},
+}  # fmt: skip
+"""Recipe -> what its paper prints: fields, settings of the method, epochs of the drops."""
 
 
-@pytest.mark.parametrize(
-    ("name", "fields", "settings"),
-    [
-        *(
-            (
-                name,
-                {
-                    **{"source_size": 256, "input_size": 224, "batch_size": 128, "lr": 0.1},
-                    **{"architecture": "wc_resnet50", "augmentation": "crop_flip"},
-                    **{"weight_decay": 1e-4, "drops": (75, 150, 225)},
-                },
-                {},
-            )
-            for name in (WC, f"{WC}_control")
-        ),
-        (
-            f"{WC}_cifar10_resnet34",
-            {"drops": (90, 136), "gamma": 0.1, "weight_decay": 1e-4, "epochs": 200},
-            {"a": 0.8, "b": 0.5},
-        ),
-        (
-            f"{WC}_cifar100_resnet34",
-            {"drops": (60, 120, 160), "gamma": 0.2, "weight_decay": 5e-4, "epochs": 200},
-            {"a": 0.7, "b": 0.8},
-        ),
-        (f"{WC}_fine_cifar10_resnet18", {}, {"learnable": "fine", "a": 0.5, "b": 1.0}),
-        ("paper/swr_decay", {"drops": (100, 150)}, {}),
-        ("paper/swr", {"drops": ()}, {}),
-        (
-            "paper/shrink_perturb_warm_start",
-            {"epochs": 100, "stages": 2, "schedule": "constant", "opt_reset": "none"},
-            {},
-        ),
-        ("paper/vanilla_continual_limited", {"stages": 10}, {}),
-        (
-            "paper/swr_reanchor_cifar100_cnn_bn",
-            {"source": "cifar100", "architecture": "cnn_bn", "input_size": 32},
-            {"lambda_f": 1e-4, "lambda_c": 1e-1},
-        ),
-        ("paper/shrink_perturb_continual_limited_cifar100_cnn", {}, {"lam": 0.6}),
-        ("paper/swr_continual_limited", {}, {"lambda_f": 1e-4, "lambda_c": 1.0}),
-        ("paper/l2_init_continual_limited", {}, {"lam": 1e-3}),
-        ("paper/l2_continual_full", {}, {"lam": 1e-4}),
-    ],
-)
-def test_protocols_and_coefficients_are_the_papers(
-    name: str, fields: dict[str, object], settings: dict[str, object]
-) -> None:
+@pytest.mark.parametrize("name", ROWS)
+def test_protocols_and_coefficients_are_the_papers(name: str) -> None:
     recipe = registry.load_recipe(name)
-    actual = {**dict(recipe), "drops": drop_epochs(recipe), "epochs": recipe.plan.epochs}
-    actual["stages"] = len(recipe.plan.stages)
-    assert {field: actual[field] for field in fields} == fields
-    of_method = dict(recipe.methods[0])
-    assert {setting: of_method[setting] for setting in settings} == settings
-
-
-def test_coefficients_of_a_scenario_are_those_of_the_column() -> None:
-    coefficients = swr_study.chosen_coefficients
-    assert coefficients("shrink_perturb", "continual-full", "mnist mlp") == {
-        "shrink_perturb.lam": 0.6
-    }
-    assert coefficients("shrink_perturb", "stationary") == {}
+    plan = {"epochs": recipe.plan.epochs, "stages": len(recipe.plan.stages)}
+    actual = {**dict(recipe), **plan, **dict(recipe.methods[0]), "drops": drop_epochs(recipe)}
+    assert {field: actual[field] for field in ROWS[name]} == ROWS[name]
 
 
 def test_swrs_rows_follow_the_printed_bias_rule_and_others_the_corrected_one() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.events import tensors
-from support.pretrain import epochs, equal, source, tiny, trainer, weights
+from support.pretrain import epochs, equal, tiny, train, trainer, weights
 from support.rules import build, context, images
 from torch import Tensor, nn
 
@@ -13,7 +13,7 @@ from fsbench.core.errors import UsageError
 from pretrain.bases import penalties
 from pretrain.recipes import plan
 from pretrain.training.context import Context
-from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.loop import Trainer
 
 
 def with_gradients(*, weight_norm: bool = False) -> Context:
@@ -77,9 +77,8 @@ def test_every_parameter_is_pulled_or_every_kernel(
 
 
 def test_with_sgd_it_is_weight_decay(tmp_path: Path) -> None:
-    train_recipe(tiny("l2", "l2.lam=0.02", "weight_decay=0"), source(), tmp_path / "ours")
-    train_recipe(tiny("normal", "weight_decay=0.02"), source(), tmp_path / "theirs")
-    ours, theirs = weights(tmp_path / "ours"), weights(tmp_path / "theirs")
+    ours = weights(train(tmp_path / "ours", "l2", "l2.lam=0.02", "weight_decay=0"))
+    theirs = weights(train(tmp_path / "theirs", "normal", "weight_decay=0.02"))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.events import tensors
 from support.pretrain import epochs, lines, source, tiny, trainer
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -14,6 +15,7 @@ from torch.nn import functional
 
 from fsbench.backbones.networks import load_architecture
 from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import compose_methods
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.weights import surgery
 
@@ -42,10 +44,7 @@ MAPS: dict[str, Reference] = {
         lambda v: A * torch.special.erf(v / B),
     ),
     "powerprop": (lambda w: (w.sign() * w.abs().sqrt(),), lambda v: v.sign() * v**2),
-    "powerprop.alpha=3": (
-        lambda w: (w.sign() * w.abs() ** (1 / 3),),
-        lambda v: v**3,
-    ),
+    "powerprop.alpha=3": (lambda w: (w.sign() * w.abs() ** (1 / 3),), lambda v: v**3),
     "weight_norm": (
         lambda w: (vector_norm(w, True), w.clone()),
         lambda g, v: g * v / vector_norm(v, True),
@@ -69,8 +68,7 @@ def recipe(case: str, *assignments: str) -> Recipe:
 def plain_copy(made: Trainer) -> nn.Module:
     """The network with the effective tensors, plain."""
     plain = load_architecture("toy_resnet").build(4, 2)
-    state = {n: surgery.get_weight(made.ctx.model, n).detach().clone() for n in plain.state_dict()}
-    plain.load_state_dict(state)
+    plain.load_state_dict(tensors(made))
     return plain
 
 
@@ -95,20 +93,17 @@ class PlainLoop:
         batch = self.made.ctx.loader.batch(copy.copy(self.made.ctx.clock))
         logits = functional_call(self.model, weights, (batch.images,))
         loss = functional.cross_entropy(logits, batch.labels, label_smoothing=0.1)
-        decayed = (
-            list(weights.values())
-            if self.decay_on_w
-            else [t for ts in self.trained.values() for t in ts]
-        )
+        trained = [t for ts in self.trained.values() for t in ts]
+        decayed = weights.values() if self.decay_on_w else trained
         return loss + 0.5 * 0.05 * sum((w**2).sum() for w in decayed)
 
     def sgd(self) -> None:
         everything = [t.requires_grad_() for ts in self.trained.values() for t in ts]
         gradients = iter(torch.autograd.grad(self.loss(self.weights()), everything))
-        for name, tensors in self.trained.items():
+        for name, trained in self.trained.items():
             for i, momentum in enumerate(self.momenta[name]):
                 momentum.mul_(0.9).add_(next(gradients))
-                tensors[i].detach_().sub_(self.made.recipe.lr * momentum)
+                trained[i].detach_().sub_(self.made.recipe.lr * momentum)
 
     def adam(self, probes: dict[str, nn.Parameter], optimizer: torch.optim.Adam) -> None:
         """Adam's step from the gradient of w, times the slope of the map at the old v."""
@@ -126,12 +121,6 @@ class PlainLoop:
             v.add_(slope * probes[name].data)
 
 
-def compare(made: Trainer, loop: PlainLoop) -> None:
-    for name, expected in loop.weights().items():
-        weight = surgery.get_weight(made.ctx.model, name).detach()
-        torch.testing.assert_close(weight, expected.detach(), rtol=2e-3, atol=2e-5, msg=name)
-
-
 @pytest.mark.parametrize(
     ("case", "decay"), [*((case, "w") for case in MAPS), *((method, "v") for method in METHODS)]
 )
@@ -145,7 +134,9 @@ def test_sgd_equals_a_plain_loop(case: str, decay: str, tmp_path: Path) -> None:
     for _ in range(STEPS):
         loop.sgd()
         made._step(STEPS)
-    compare(made, loop)
+    actual = tensors(made)
+    for name, expected in loop.weights().items():
+        torch.testing.assert_close(actual[name], expected, rtol=2e-3, atol=2e-5, msg=name)
     assert (loop.weights()["fc.weight"] - before).abs().max() > 0.01
 
 
@@ -159,9 +150,9 @@ def test_adam_steps_in_w_and_is_rescaled_by_the_slope(case: str, tmp_path: Path)
     for _ in range(2):
         loop.adam(probes, optimizer)
         made._step(STEPS)
+    actual = tensors(made)
     for name, expected in loop.weights().items():  # Adam divides tiny gradients by their size
-        weight = surgery.get_weight(made.ctx.model, name).detach()
-        assert ((weight - expected).abs() < 1e-3).float().mean() > 0.99, name
+        assert ((actual[name] - expected).abs() < 1e-3).float().mean() > 0.99, name
 
 
 @pytest.mark.parametrize("case", MAPS)
@@ -261,8 +252,7 @@ def test_what_a_rewrite_leaves_alone_stays_at_the_bit(case: str, tmp_path: Path)
 
 
 def test_ascent_of_seal_keeps_the_sign_of_its_decay(tmp_path: Path) -> None:
-    methods = [{"name": "seal"}, {"name": "weight_compander"}]
-    both = Recipe.model_validate({**tiny("seal").model_dump(), "methods": methods})
+    both = compose_methods(tiny("seal", "seal.ascent_factor=0.01"), "seal+weight_compander")
     made = trainer(both, tmp_path)
     epochs(made, 4)
     made._open_epoch(2)
@@ -275,9 +265,7 @@ def test_ascent_of_seal_keeps_the_sign_of_its_decay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path) -> None:
-    methods = [{"name": "llf"}, {"name": name}]
-    both = Recipe.model_validate({**tiny("llf").model_dump(), "methods": methods})
-    train_recipe(both, source(), tmp_path)
+    train_recipe(compose_methods(tiny("llf"), f"llf+{name}"), source(), tmp_path)
     (event,) = [r for r in lines(tmp_path, "rewrites.jsonl") if r["method"] == "llf"]
     assert event["tensors"][-1] == "fc.weight"
     assert event["fraction_changed"] > 0.99

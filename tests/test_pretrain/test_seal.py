@@ -1,13 +1,13 @@
 """SEAL's ascent against an independent loop, its invariants and its ablations."""
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from support.pretrain import epochs, equal, lines, source, tiny, trainer
+from support.events import changed, tensors
+from support.pretrain import epochs, equal, lines, record, tiny, train, trainer
 from support.reporters import Recorder
 from torch import Tensor, nn
 from torch.nn import functional
@@ -15,7 +15,7 @@ from torch.nn import functional
 from fsbench.core.errors import UsageError
 from pretrain.recipes import registry, schedules
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.loop import Trainer
 
 LONG = ("plan.epoch_images=32", "plan.epochs=4", "schedule_by=step", "lr=0.1")
 """Four steps an epoch, the first epoch of round 1 ascends."""
@@ -26,9 +26,10 @@ def early(name: str) -> bool:
     return name.startswith(EARLY)
 
 
-def at_round_one(out: Path, method: str = "seal", *assignments: str) -> Trainer:
-    """A trainer that has done round 0 and opened round 1."""
-    made = trainer(tiny(method, *LONG, *assignments), out)
+def at_round_one(out: Path, method: str = "seal", *assignments: str, beside: str = "") -> Trainer:
+    """A trainer that has done round 0 and opened round 1. beside: another method."""
+    recipe = registry.compose_methods(tiny(method, *LONG), f"{method}{beside}")
+    made = trainer(recipe.override(assignments), out)
     epochs(made, 4)
     made._open_epoch(4)
     return made
@@ -110,10 +111,7 @@ def test_early_and_late_parameters_part_the_network_and_momentum_is_dropped(
 @pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])
 def test_penalties_shrink_weights_in_ascent_too(tmp_path: Path, method: str) -> None:
     """As the decay does: of the gradient, only that of the loss is flipped."""
-    recipe = registry.compose_methods(tiny(method, *LONG), f"l2+{method}", {"l2.lam": 2.0})
-    made = trainer(recipe, tmp_path)
-    epochs(made, 4)
-    made._open_epoch(4)
+    made = at_round_one(tmp_path, method, "l2.lam=2", beside="+l2")
     slope, name = gradients(made), made.ctx.memories[method]["ascent_set"][0]
     weight = made.ctx.model.get_parameter(name)
     expected = -slope[name] + 2.0 * weight.detach()
@@ -151,9 +149,8 @@ def test_an_ascent_is_as_long_as_the_papers_where_a_round_returns_from_it(
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_the_accuracy_around_every_ascent_is_recorded(tmp_path: Path, share: float) -> None:
-    recipe = tiny("seal", *LONG, "plan.rounds=3", f"seal.ascent_share={share}", "lr=0.5")
-    train_recipe(recipe, source(), tmp_path)
-    ascents = json.loads((tmp_path / "run.json").read_text())["measured"]["seal.ascents"]
+    train(tmp_path, "seal", *LONG, "plan.rounds=3", f"seal.ascent_share={share}", "lr=0.5")
+    ascents = record(tmp_path)["measured"]["seal.ascents"]
     assert len(ascents) == 2
     assert all(after < before / 2 for before, after in ascents if before > 0.9)
     notes = [line["note"] for line in lines(tmp_path, "rewrites.jsonl")]
@@ -167,29 +164,22 @@ def test_the_accuracy_around_every_ascent_is_recorded(tmp_path: Path, share: flo
 def test_an_ascent_that_changes_nothing_is_warned_of(
     tmp_path: Path, factor: float, warned: bool
 ) -> None:
-    recipe = tiny("seal", *LONG, "plan.epochs=16", "plan.epoch_images=40")
-    recipe = recipe.override([f"seal.ascent_factor={factor}"])
+    fields = ("schedule_by=step", "lr=0.1", "plan.epochs=16", "plan.epoch_images=40")
     report = Recorder()
-    train_recipe(recipe, source(), tmp_path, report=report)
+    train(tmp_path, "seal", *fields, f"seal.ascent_factor={factor}", report=report)
     warnings = [line for line in report.lines if line.startswith("warning: seal round 1")]
     assert bool(warnings) is warned
     assert not warned or "Raise seal.ascent_factor above 0" in warnings[0]
-
-
-def test_rounds_too_short_to_ascend_are_refused() -> None:
-    with pytest.raises(UsageError, match="would never ascend") as caught:
-        tiny("seal", "plan.epochs=3")
-    assert "at least 4 epochs per round" in caught.value.fix
 
 
 # Ablations
 
 
 def changed_by_an_epoch(made: Trainer) -> set[str]:
-    before = {n: t.clone() for n, t in made.ctx.model.state_dict().items()}
+    before = tensors(made)
     for _ in range(4):
         made._step(4)
-    return {n for n, t in made.ctx.model.state_dict().items() if not torch.equal(t, before[n])}
+    return changed(before, tensors(made))
 
 
 @pytest.mark.parametrize("freeze_norm", [False, True])
@@ -197,16 +187,16 @@ def test_freeze_holds_the_late_layers_while_the_early_ones_ascend(
     tmp_path: Path, freeze_norm: bool
 ) -> None:
     made = at_round_one(tmp_path, "seal_freeze", f"seal_freeze.freeze_norm={freeze_norm}")
-    changed = changed_by_an_epoch(made)
+    moved = changed_by_an_epoch(made)
     parameters = set(made.ctx.parameters)
-    assert changed & parameters == {n for n in parameters if n.startswith(EARLY)}
-    statistics = {n for n in changed if "running" in n and not n.startswith(EARLY)}
+    assert moved & parameters == set(filter(early, parameters))
+    statistics = {n for n in moved if "running" in n and not early(n)}
     assert bool(statistics) is not freeze_norm
     made._close_epoch()
     made._open_epoch(4)
-    changed = changed_by_an_epoch(made)
-    assert parameters <= changed
-    assert "layer4.0.bn1.running_mean" in changed
+    moved = changed_by_an_epoch(made)
+    assert parameters <= moved
+    assert "layer4.0.bn1.running_mean" in moved
     assert all(m.training for m in made.ctx.model.modules() if isinstance(m, nn.BatchNorm2d))
 
 
@@ -229,7 +219,7 @@ def test_reverse_ascends_late(tmp_path: Path, head_descends: bool) -> None:
     made = at_round_one(tmp_path, "seal_reverse", f"seal_reverse.head_descends={head_descends}")
     names = {id(p): n for n, p in made.ctx.model.named_parameters()}
     ascending = {names[id(p)] for p in made.ctx.optimizer.param_groups[1]["params"]}
-    late = {n for n in names.values() if not n.startswith(EARLY)}
+    late = {n for n in names.values() if not early(n)}
     head = {"fc.weight", "fc.bias"}
     assert ascending == (late - head if head_descends else late)
     assert made.ctx.optimizer.param_groups[1]["lr_scale"] == 0.1

@@ -87,27 +87,6 @@ def test_the_rescaled_network_is_stationary_and_computes_the_same() -> None:
     assert compute_balancedness(tiny) == pytest.approx(compute_balancedness(weights), rel=1e-6)
 
 
-def test_against_a_general_minimizer() -> None:
-    from scipy.optimize import minimize
-
-    weights = chain(3)
-
-    def of(logs: Tensor) -> Tensor:
-        out = rescaled(weights, list(logs.exp().split([7, 6])))
-        return torch.stack([w.square().sum() for w in out]).sum()
-
-    def value_and_slope(x: object) -> tuple[float, object]:
-        logs = torch.tensor(x, dtype=torch.float64, requires_grad=True)
-        value = of(logs)
-        return float(value.detach()), torch.autograd.grad(value, logs)[0].numpy()
-
-    start = torch.zeros(13, dtype=torch.float64).numpy()
-    minimum = minimize(value_and_slope, start, jac=True, options={"gtol": 1e-9})
-    assert compute_balancedness(weights) == pytest.approx(
-        minimum.fun**0.5 / norm(weights), rel=1e-8
-    )
-
-
 def test_more_updates_lower_the_norm_and_the_tolerance_stops_them() -> None:
     weights = rescaled(chain(5), [torch.full((n,), 3.0).double() for n in SIZES[1:-1]])
     values = [compute_balancedness(weights, updates=n) for n in (0, 1, 2, 5, 100)]

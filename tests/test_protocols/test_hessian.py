@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 from support.analyses import FACTS, analysis_input, measures
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.data.augmentation import augment
@@ -146,12 +145,3 @@ def test_failures_of_the_iteration_are_reported() -> None:
     broken.network.model.fc.bias.data.fill_(float("nan"))  # type: ignore[union-attr,operator]
     with pytest.raises(CheckpointError, match="losses that are not finite"):
         run(broken, SETTINGS)
-
-
-def test_batch_statistics_play_no_part() -> None:
-    """One image a batch: in training mode BatchNorm would refuse or differ."""
-    inputs = network()
-    x, y = torch.zeros(1, 3, 8, 8), torch.zeros(1, dtype=torch.int64)
-    loss = cross_entropy(inputs.network.model(x), y)
-    assert loss.isfinite()
-    assert not any(module.training for module in inputs.network.model.modules())

@@ -64,19 +64,6 @@ def test_defaults_are_dinos() -> None:
         KnnSpec(metric="euclidean", weights="softmax", temperature=0.07)
 
 
-def test_votes_by_hand() -> None:
-    """One near image of class 6 outweighs two far ones of class 0; unweighted, it does not."""
-    angles = np.zeros(len(DATASET))
-    chosen = np.array([0, 1, 80])  # labels 0, 0, 6
-    angles[chosen] = [0.5, -0.5, 0.1]
-    features = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    query = np.array([81])  # at angle 0, of class 6
-    assert DATASET.labels[[0, 80, 81]].tolist() == [0, 6, 6]
-    assert evaluate_knn_probe(inputs(features), KnnSpec(k=3), chosen, query).correct.all()
-    plain = KnnSpec(k=3, weights="uniform")
-    assert not evaluate_knn_probe(inputs(features), plain, chosen, query).correct.any()
-
-
 @pytest.mark.parametrize(
     ("train", "query", "right"), [([0, 80], [81], False), ([80, 0], [1], True)]
 )

@@ -174,16 +174,6 @@ def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> Non
     assert (other.curve != probe.curve).any()
 
 
-def test_separable_features_are_learnt_and_noise_is_not() -> None:
-    spec = ProbeSpec(epochs=5)
-    assert (
-        evaluate_linear_probe(inputs(separable(DATASET)), spec, TRAIN, TEST).last.mean(axis=1).max()
-        == 1.0
-    )
-    shuffled = noise(DATASET)[permutations(1, len(DATASET), "shuffle")[0]]
-    assert evaluate_linear_probe(inputs(shuffled), spec, TRAIN, TEST).last.mean() < 0.35
-
-
 def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() -> None:
     wild = ProbeSpec(epochs=4, lrs=(1e38, 0.01))
     tame = ProbeSpec(epochs=4, lrs=(0.01,))
