@@ -24,9 +24,7 @@ OUTCOMES = Path(__file__).parent / "outcomes"
 def load_recorded(name: str, full: bool = False) -> ClaimOutcome | None:
     """Return the recorded outcome of a claim, None if there is none."""
     path = OUTCOMES / f"{name}{'-full' if full else ''}.json"
-    if not path.is_file():
-        return None
-    return ClaimOutcome.model_validate_json(path.read_text(encoding="utf8"))
+    return ClaimOutcome.model_validate_json(path.read_bytes()) if path.is_file() else None
 
 
 def list_statements() -> list[dict[str, str]]:
@@ -35,20 +33,10 @@ def list_statements() -> list[dict[str, str]]:
     for name in CLAIMS.names():
         card = read_claim_card(name)
         recorded = [load_recorded(name), load_recorded(name, full=True)]
-        outcomes = [
-            statement for outcome in recorded if outcome for statement in outcome.statements
-        ]
+        outcomes = [part for outcome in recorded if outcome for part in outcome.statements]
         for part, statement in card.statements.items():
+            row = {"claim": name, "statement": part, "source": card.source, "says": statement.text}
+            row |= {"condition": statement.condition, "seeds": str(card.seeds)}
             verdicts = [outcome.verdict for outcome in outcomes if outcome.name == part]
-            rows.append(
-                {
-                    "claim": name,
-                    "statement": part,
-                    "source": card.source,
-                    "says": statement.text,
-                    "condition": statement.condition,
-                    "seeds": str(card.seeds),
-                    "verdict": "; full: ".join(verdicts),
-                }
-            )
+            rows.append(row | {"verdict": "; full: ".join(verdicts)})
     return rows

@@ -1,4 +1,4 @@
-"""The synthetic experiment of the reinitialization study: its data and recipes.
+"""The synthetic experiment of the reinitialization study: its data and gradient descent.
 
 https://arxiv.org/abs/2109.00267, section 1.1: x has 128 values, y is one of 8 classes; the first
 three values are +-signal by the bits of y, the others standard normal. 256 training vectors,
@@ -21,15 +21,6 @@ from pretrain.recipes.recipe import Recipe
 
 TRAIN, TEST, VALUES, CLASSES, BITS = 256, 2000, 128, 8, 3
 SIDE, ROUNDS, STEPS = 8, 9, 200
-METHODS: dict[str, dict[str, object]] = {
-    "BL": {"name": "normal"},
-    "WELSR": {"name": "welsr"},
-    "DSD": {"name": "dsd", "scope": "global"},
-    "WELS": {"name": "wels"},
-    "FC": {"name": "fc"},
-    "LW": {"name": "lw", "repeats": 3, "head_block": True},
-}
-"""Method and settings by column of Table 1."""
 
 
 def draw_source(signal: float, seed: int) -> SourceDataset:
@@ -51,11 +42,6 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
     values[:, :VALUES] = ndtri(np.maximum(seeding.uniforms((n, VALUES), *names, "values"), tiny))
     values[:, :BITS] = signal * (2.0 * (labels[:, None] >> np.arange(BITS) & 1) - 1)
     return Split(values.reshape(n, 3, SIDE, SIDE), labels)  # type: ignore[arg-type]
-
-
-def build_column_recipe(column: str, seed: int) -> Recipe:
-    plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
-    return build_descent_recipe((METHODS[column],), plan, seed)
 
 
 def build_descent_recipe(

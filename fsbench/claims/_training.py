@@ -2,11 +2,9 @@
 
 The digits of scikit-learn, 1,797 grey images of ten classes (Alpaydin and Kaynak, Optical
 Recognition of Handwritten Digits, UCI 1998, CC BY 4.0), need no download. Networks reach 96 to 98 %
-on them, which leaves no room for a gain, so most claims give 40 % of the training images a wrong
-label (NOISE), which makes over-fitting visible.
-
-Ten classes of TinyImageNet, where they are on disk, are the colour images: few of them are learned
-by heart, and accuracies on others stay far below 100 %.
+on them, which leaves no room for a gain, so most claims give a part of the training images a wrong
+label, which makes over-fitting visible. Of ten classes of TinyImageNet, where they are on disk, few
+images are learned by heart, and accuracies on others stay far below 100 %.
 
 Soft weight rescaling is trained as in appendix D of https://arxiv.org/abs/2507.04683: Adam at 1e-3,
 no augmentation, no decay, optimizer state kept between stages. Batches have 32 images, not the
@@ -29,7 +27,7 @@ from fsbench.core.io import cache_folder
 from fsbench.data.base import hash_lines
 from fsbench.data.image_folder import make_custom_facts
 from fsbench.data.loading import list_source
-from fsbench.data.source import SourceDataset, SourceListing, Split, decode_source
+from fsbench.data.source import SourceDataset, Split, decode_source
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import Recipe
 
@@ -41,6 +39,17 @@ if TYPE_CHECKING:
 SIDE, COLOUR_SIDE, CLASSES = 8, 16, 10
 IMAGES, VALIDATION, COLOUR_VALIDATION = 1797, 360, 1000
 """Digits; digits and colour images for validation, the others are for training."""
+NOISE = 0.4
+"""Part of the training digits with a wrong label, in most claims."""
+BATCH, LR = 32, 1e-3
+PLAIN = {
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "warmup": 0.0,
+    "label_smoothing": 0.0,
+    "channels_last": False,
+}
+"""Fields of training without decay, schedule and smoothing, in which some papers compare."""
 
 
 def load_digits_source(
@@ -59,16 +68,13 @@ def load_digits_source(
     labels = digits.target.astype(np.int64)
     order = seeding.permutations(1, IMAGES, "digits", seed)[0]
     val, used = order[:VALIDATION], order[VALIDATION : VALIDATION + train]
-    taught = labels[used]
-    if noise:
-        drawn = seeding.uniforms((len(used), 2), "label noise", seed)
-        other = taught + 1 + (drawn[:, 1] * (CLASSES - 1)).astype(np.int64)
-        taught = np.where(drawn[:, 0] < noise, other % CLASSES, taught)
-    name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
-    parts = Split(images[used], taught), Split(images[val], labels[val])
+    drawn = seeding.uniforms((len(used), 2), "label noise", seed)
+    other = (labels[used] + 1 + (drawn[:, 1] * (CLASSES - 1)).astype(np.int64)) % CLASSES
+    taught = Split(images[used], np.where(drawn[:, 0] < noise, other, labels[used]))
     scale = float(images[used].mean() / 255), float(images[used].std() / 255)
-    key = name + (f"-noise{noise:g}" if noise else "")
-    return make_source("digits", key, *parts, "0123456789", scale)
+    key = f"digits-{seed}-{train}-zoom{zoom}-noise{noise:g}"
+    tested = Split(images[val], labels[val])
+    return make_source("digits", key, taught, tested, "0123456789", scale)
 
 
 def make_source(
@@ -103,10 +109,10 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
     classes = tuple(names[label] for label in position)
     counts = listing.facts.images_per_class[:CLASSES]
     facts = listing.facts.model_copy(update={"classes": classes, "images_per_class": counts})
-    stamp = None if listing.stamp is None else hash_lines([listing.stamp, *classes])
-    part = SourceListing(facts, train, val, stamp, listing.flags)
-    source = decode_source(part, cache, COLOUR_SIDE)
-    order = seeding.permutations(1, len(source.train), "colour", job.seed)[0]
+    stamp = hash_lines([listing.stamp or "", *classes])
+    chosen = replace(listing, facts=facts, train=train, val=val, stamp=stamp)
+    source = decode_source(chosen, cache, COLOUR_SIDE)
+    order = seeding.permutations(1, len(train), "colour", job.seed)[0]
     used, others = order[:images], order[images : images + COLOUR_VALIDATION]
     return replace(
         source,
@@ -114,16 +120,6 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
         val=Split(source.train.images[others], source.train.labels[others]),
         fingerprint=hash_lines([source.fingerprint, str(job.seed), str(images)]),
     )
-
-
-PLAIN = {
-    "weight_decay": 0.0,
-    "schedule": "constant",
-    "warmup": 0.0,
-    "label_smoothing": 0.0,
-    "channels_last": False,
-}
-"""Fields of training without decay, schedule and smoothing, in which some papers compare."""
 
 
 def build_claim_recipe(
@@ -139,11 +135,6 @@ def build_claim_recipe(
     return Recipe.model_validate(values | data | fields)
 
 
-NOISE = 0.4
-"""Part of the training digits with a wrong label."""
-BATCH, LR = 32, 1e-3
-
-
 def build_swr_recipe(
     method: Mapping[str, object],
     source: SourceDataset,
@@ -153,17 +144,11 @@ def build_swr_recipe(
     **fields: object,
 ) -> Recipe:
     """Build the paper's recipe for its MLP; method: its name and settings."""
-    staged = scenario_fields(scenario)
-    plan = {"stages": staged.pop("plan.stages"), "epochs": epochs}
-    protocol: dict[str, object] = {
-        "architecture": "mlp",
-        "source": source.facts.name,
-        "input_size": source.train.images.shape[-1],
-        "batch_size": BATCH,
-        "optimizer": "adam",
-        "lr": LR,
-    }
-    return build_claim_recipe([method], plan, seed, **PLAIN | protocol | staged | fields)
+    images = {"source": source.facts.name, "input_size": source.train.images.shape[-1]}
+    training = {"architecture": "mlp", "batch_size": BATCH, "optimizer": "adam", "lr": LR}
+    fields = scenario_fields(scenario) | fields
+    plan = {"stages": fields.pop("plan.stages"), "epochs": epochs}
+    return build_claim_recipe([method], plan, seed, **PLAIN | images | training | fields)
 
 
 class TrainedRun(NamedTuple):
@@ -181,7 +166,7 @@ class TrainedRun(NamedTuple):
 
 
 def train_once(
-    chosen: Recipe, source: SourceDataset, watch: Callable[[Any], Any] = lambda ctx: None
+    recipe: Recipe, source: SourceDataset, watch: Callable[[Any], Any] = lambda ctx: None
 ) -> TrainedRun:
     """Train in a temporary folder; `watch` measures the context after setup and every epoch."""
     from pretrain.training.loop import train_recipe
@@ -189,7 +174,7 @@ def train_once(
     watched: list[Any] = []
     with TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        train_recipe(chosen, source, out, watch=lambda ctx: watched.append(watch(ctx)))
+        train_recipe(recipe, source, out, watch=lambda ctx: watched.append(watch(ctx)))
         return read_accuracies(out)._replace(watched=watched)
 
 

@@ -15,7 +15,6 @@ from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
 
 from fsbench.core import io
-from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Provenance, View
 from fsbench.core.specs import Frozen
@@ -88,6 +87,52 @@ class PairedDifference(NamedTuple):
     def __format__(self, spec: str) -> str:
         return f"{self.mean:+{spec or '.2f'}} ± {self.error:{spec or '.2f'}}"
 
+    def judge(self, what: str, published: str = "above 0", spec: str = "") -> ClaimFigure:
+        """Return the figure: reproduced if it is clear, direction only if it is above 0."""
+        return judge(what, published, f"{self:{spec}}", self.is_clear, self.mean > 0)
+
+
+def compare_pairs(a: Iterable[float], b: Iterable[float]) -> PairedDifference:
+    differences = [x - y for x, y in zip(a, b, strict=True)]
+    return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
+
+
+def average(values: Iterable[Sequence[float]]) -> list[float]:
+    """Return the mean over runs, point by point."""
+    return [mean(point) for point in zip(*values, strict=True)]
+
+
+def require(
+    what: str,
+    relation: Literal["at least", "at most"],
+    bound: float,
+    values: Iterable[float],
+    unit: str = " %",
+) -> ClaimCondition:
+    """Require all values to be at least, or at most, the bound; the worst of them is shown."""
+    worst = min(values) if relation == "at least" else max(values)
+    required, ours = f"{relation} {bound:g}{unit}", f"{worst:.3g}{unit}"
+    holds = worst >= bound if relation == "at least" else worst <= bound
+    return ClaimCondition(what=what, required=required, ours=ours, holds=holds)
+
+
+def choose_verdict(reproduced: bool, directed: bool) -> ClaimVerdict:
+    """Return the first that holds of reproduced, direction only and not reproduced."""
+    return "reproduced" if reproduced else "direction only" if directed else "not reproduced"
+
+
+def judge(
+    what: str, published: str, ours: str, reproduced: bool, directed: bool = False
+) -> ClaimFigure:
+    """Return the figure; directed: it has at least the published direction."""
+    verdict = choose_verdict(reproduced, directed)
+    return ClaimFigure(what=what, published=published, ours=ours, verdict=verdict)
+
+
+def judge_gains(what: str, published: str, ours: str, gains: Sequence[float]) -> ClaimFigure:
+    """Return the figure: reproduced if every seed gains, direction only if the mean does."""
+    return judge(what, published, ours, min(gains) > 0, mean(gains) > 0)
+
 
 class Runs(dict[Any, list[Mapping[str, Any]]]):
     """Quantities of every run by name: by arm, in the order of seeds. An arms argument is one arm,
@@ -101,24 +146,7 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
         """Compare a quantity of two arms, or of one (b None) with 0, seed by seed."""
         values = self.collect(quantity, a)
         others = [0.0] * len(values) if b is None else self.collect(quantity, b)
-        return compute_paired_difference(values, others)
-
-    def judge_above(
-        self,
-        what: str,
-        quantity: str,
-        a: Any,
-        b: Any = None,
-        published: str = "above 0",
-        spec: str = ".2f",
-    ) -> ClaimFigure:
-        """Judge whether the quantity of arm a is above that of b, or above 0.
-
-        Reproduced if the mean over seeds of the difference exceeds twice its standard error;
-        direction only if it is above 0.
-        """
-        gain = self.compare(quantity, a, b)
-        return judge(what, published, f"{gain:{spec}}", gain.is_clear, gain.mean > 0)
+        return compare_pairs(values, others)
 
     def require(
         self, what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
@@ -132,6 +160,10 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
         """Require that a quantity of two arms differs by at most `most` points with every seed."""
         pairs = zip(self.collect(quantity, a), self.collect(quantity, b), strict=True)
         return require(what, "at most", most, [abs(x - y) for x, y in pairs], " points")
+
+
+Judgements = Iterable[ClaimCondition | ClaimFigure]
+"""The conditions of a statement and its figures."""
 
 
 class ClaimStatement(Frozen):
@@ -148,9 +180,11 @@ class ClaimStatement(Frozen):
     searched: bool = False
 
     def assess(
-        self, name: str, conditions: Sequence[ClaimCondition], figures: Sequence[ClaimFigure]
+        self, name: str, judgements: Sequence[ClaimCondition | ClaimFigure]
     ) -> StatementOutcome:
         """Return the verdict by the rule OVERALL, with its reason in one line."""
+        conditions = tuple(part for part in judgements if isinstance(part, ClaimCondition))
+        figures = tuple(part for part in judgements if isinstance(part, ClaimFigure))
         failed = [condition for condition in conditions if not condition.holds]
         missed = [figure for figure in figures if figure.verdict != "reproduced"]
         missed.sort(key=lambda figure: figure.verdict == "direction only")
@@ -169,8 +203,8 @@ class ClaimStatement(Frozen):
             name=name,
             statement=self.text,
             rule=self.rule,
-            conditions=tuple(conditions),
-            figures=tuple(figures),
+            conditions=conditions,
+            figures=figures,
             verdict=verdict,
             reason=reason,
         )
@@ -196,13 +230,6 @@ def read_claim_card(name: str) -> ClaimCard:
     return ClaimCard.model_validate(io.read_table(Path(__file__).with_name(f"{name}.yaml")))
 
 
-class ClaimRule(NamedTuple):
-    """The conditions and the figures of a statement, as functions of the quantities."""
-
-    conditions: Callable[[Runs], Iterable[ClaimCondition]]
-    figures: Callable[[Runs], Iterable[ClaimFigure]]
-
-
 @dataclass(frozen=True)
 class ClaimSettings:
     """Settings of a claim's run. seeds: None for the claim's own number; full: the run that takes
@@ -224,7 +251,7 @@ class ClaimJob(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper: its card, and the rules of its statements by name.
+    """A claim of a paper: its card, and what judges the quantities, by statement.
 
     measure: returns the quantities of one job, in a process of its own; arms: what runs with every
     seed; colour_arms: those that need the colour images. curves: axis of the quantities that are
@@ -232,7 +259,7 @@ class Claim:
     """
 
     card: ClaimCard
-    rules: Mapping[str, ClaimRule]
+    judges: Mapping[str, Callable[[Runs], Judgements]]
     measure: Callable[[ClaimJob], Mapping[str, Any]] | None = None
     arms: Collection[Any] = ()
     colour_arms: Collection[Any] = ()
@@ -240,26 +267,25 @@ class Claim:
     notes: Callable[[], Iterable[str]] = tuple
 
     def run(self, settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
-        """Run all arms over the seeds and judge them. Raise UsageError for a single seed."""
+        """Run all arms over the seeds, at least two if any, and judge them."""
         seeds = self.card.full_seeds if settings.full else self.card.seeds
         seeds = settings.seeds if seeds and settings.seeds is not None else seeds
-        if seeds == 1:
-            raise UsageError("--n-seeds 1 gives no standard deviation", fix="use at least 2")
-        images = require_colour_images(settings)
-        arms = [*self.arms, *(self.colour_arms if images.holds else ())]
-        runs = run_arms(self, arms, seeds, settings, report)
-        return self.judge(runs, images).model_copy(update={"seeds": seeds, "full": settings.full})
+        has_colour = settings.data.find(SOURCES.load("tinyimagenet").FACTS) is not None
+        arms = [*self.arms, *(self.colour_arms if has_colour else ())]
+        outcome = self.judge(run_arms(self, arms, seeds, settings, report), has_colour)
+        return outcome.model_copy(update={"seeds": seeds, "full": settings.full})
 
-    def judge(self, runs: Runs, images: ClaimCondition) -> ClaimOutcome:
+    def judge(self, runs: Runs, has_colour: bool) -> ClaimOutcome:
         """Return the verdicts on all statements, the means of all arms and the curves."""
+        what, required = "colour images (TinyImageNet)", "on disk (--data or FSBENCH_DATA)"
+        ours = "found" if has_colour else "not found"
+        colour = ClaimCondition(what=what, required=required, ours=ours, holds=has_colour)
         outcomes = []
         for name, statement in self.card.statements.items():
-            conditions = [images] if statement.colour else []
-            figures: list[ClaimFigure] = []
-            if images.holds or not statement.colour:
-                conditions += self.rules[name].conditions(runs)
-                figures += self.rules[name].figures(runs)
-            outcomes.append(statement.assess(name, conditions, figures))
+            judgements: list[ClaimCondition | ClaimFigure] = [colour] if statement.colour else []
+            is_testable = has_colour or not statement.colour
+            judgements += self.judges[name](runs) if is_testable else ()
+            outcomes.append(statement.assess(name, judgements))
         return ClaimOutcome(
             source=self.card.source,
             seeds=0,
@@ -276,10 +302,9 @@ def run_arms(
     import torch
 
     runs = Runs({arm: [] for arm in arms})
-    if claim.measure is None or not runs:
+    if claim.measure is None:
         return runs
-    first = claim.card.first_seed
-    seeds = range(first, first + n_seeds)
+    seeds = range(claim.card.first_seed, claim.card.first_seed + n_seeds)
     jobs = [ClaimJob(arm, seed, settings) for arm in runs for seed in seeds]
     one_thread = torch.set_num_threads, (1,)
     with (
@@ -290,11 +315,6 @@ def run_arms(
             runs[job.arm].append(quantities)
             advance(1)
     return runs
-
-
-def average(values: Iterable[Sequence[float]]) -> list[float]:
-    """Return the mean over runs, point by point."""
-    return [mean(point) for point in zip(*values, strict=True)]
 
 
 def describe_arms(runs: Runs) -> Iterator[str]:
@@ -324,51 +344,3 @@ def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> 
                 values = average(curve[label] for curve in curves)
                 at = tuple(axis[: len(values)])
                 yield View(title=title, x=x, y=quantity, at=at, values=values, label=label)
-
-
-def require_colour_images(settings: ClaimSettings) -> ClaimCondition:
-    """Require TinyImageNet on disk."""
-    is_there = settings.data.find(SOURCES.load("tinyimagenet").FACTS) is not None
-    return ClaimCondition(
-        what="colour images (TinyImageNet)",
-        required="on disk (--data or FSBENCH_DATA)",
-        ours="found" if is_there else "not found",
-        holds=is_there,
-    )
-
-
-def require(
-    what: str,
-    relation: Literal["at least", "at most"],
-    bound: float,
-    values: Iterable[float],
-    unit: str = " %",
-) -> ClaimCondition:
-    """Require all values to be at least, or at most, the bound; the worst of them is shown."""
-    worst = min(values) if relation == "at least" else max(values)
-    required, ours = f"{relation} {bound:g}{unit}", f"{worst:.3g}{unit}"
-    holds = worst >= bound if relation == "at least" else worst <= bound
-    return ClaimCondition(what=what, required=required, ours=ours, holds=holds)
-
-
-def judge(
-    what: str, published: str, ours: str, reproduced: bool, directed: bool = False
-) -> ClaimFigure:
-    """Return the figure; its verdict is the first that holds of reproduced and direction only."""
-    verdict = choose_verdict(reproduced, directed)
-    return ClaimFigure(what=what, published=published, ours=ours, verdict=verdict)
-
-
-def choose_verdict(reproduced: bool, directed: bool = False) -> ClaimVerdict:
-    """Return the first that holds: reproduced, direction only if `directed`, not reproduced."""
-    return "reproduced" if reproduced else "direction only" if directed else "not reproduced"
-
-
-def compute_paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
-    differences = [x - y for x, y in zip(a, b, strict=True)]
-    return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
-
-
-def judge_gains(what: str, published: str, ours: str, gains: Sequence[float]) -> ClaimFigure:
-    """Return the figure: reproduced if every seed gains, direction only if the mean does."""
-    return judge(what, published, ours, min(gains) > 0, mean(gains) > 0)

@@ -1,12 +1,11 @@
 """NIO on a small network: GradCosine and gradient norm before and after."""
 
 from collections.abc import Iterator
-from functools import partial
 from statistics import mean
 from typing import TYPE_CHECKING
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimJob, Judgements, Runs
 from fsbench.core import seeding
 from pretrain.recipes.recipe import Recipe
 
@@ -20,16 +19,15 @@ ROOM, NEAR = 0.99, 0.75
 BATCH, ZOOM, STEPS = 128, 2, 50
 SETTINGS = {"without BN": ("cnn", 0.7, 1.5e-2, 4.0), "with BN": ("cnn_bn", 0.6, 1.5e-2, 5.0)}
 """Architecture, and overlap, rate and gamma (cap) of the appendix for ResNet-110 on CIFAR-10."""
-ALIGNED, RAISED = ([(kind, name) for kind in SETTINGS] for name in ("gc", "gc_gn_sqrt"))
-"""Arms: network and objective."""
+GC, GN = "gc", "gc_gn_sqrt"
+"""Objectives; an arm is a network and an objective."""
 
 
 def measure(job: ClaimJob) -> dict[str, float]:
     """Run NIO; measure the network before its first training step."""
     source = _training.load_digits_source(job.seed, zoom=ZOOM)
-    effects: list[dict[str, float]] = []
-    effects += _training.train_once(build_nio_recipe(job), source, measure_effect).watched
-    return effects[0]
+    effects = _training.train_once(build_nio_recipe(job), source, measure_effect).watched
+    return dict(effects[0])
 
 
 def build_nio_recipe(job: ClaimJob) -> Recipe:
@@ -78,59 +76,52 @@ def measure_effect(ctx: "Context") -> dict[str, float]:
     }
 
 
-def judge_networks(objective: str, runs: Runs) -> Iterator[ClaimFigure]:
-    for kind, (*_, gamma) in SETTINGS.items():
-        effects = partial(runs.collect, arms=(kind, objective))
-        name = "GC" if objective == "gc" else "GN"
-        before, after = effects(f"{name} before"), effects(f"{name} after")
-        pairs = list(zip(before, after, strict=True))
+def judge_alignment(runs: Runs) -> Judgements:
+    starts = runs.collect("GC before", [(kind, GC) for kind in SETTINGS])
+    yield engine.require("initial GC", "at most", ROOM, starts, "")
+    for kind in SETTINGS:
+        before, after = (runs.collect(f"GC {moment}", (kind, GC)) for moment in ("before", "after"))
+        gains = [b - a for a, b in zip(before, after, strict=True)]
         ours = f"{mean(before):.3f} to {mean(after):.3f}"
-        if objective == "gc":
-            gains = [b - a for a, b in pairs]
-            yield engine.judge_gains(f"{kind}: GC", "maximised", ours, gains)
-        else:
-            what = f"{kind}: GN, cap {gamma:g}"
-            published = "towards the cap (official log, ResNet-50: 4.7 to 8.1, cap 10)"
-            gains = [abs(a - gamma) - abs(b - gamma) for a, b in pairs]
-            yield engine.judge_gains(what, published, ours, gains)
-        norm = max(effects("GN after"))
-        what, published = f"{kind}: largest GN after", f"at most {gamma:g}"
-        yield engine.judge(what, published, f"{norm:.2f}", norm <= SLACK * gamma)
-        smallest, of_a_weight = min(effects("smallest factor")), min(effects("of a weight"))
-        misfit, zero, still = max(effects("misfit")), effects("zero"), effects("still zero")
-        yield engine.judge(
-            f"{kind}: one factor a tensor",
-            f"at least {LEAST:g}, directions and zeros kept",
-            f"smallest {smallest:.3f}; off by {misfit:.1g};"
-            f" {sum(still)} of {sum(zero)} zero tensors stay",
-            misfit <= EXACT and smallest >= 0 and of_a_weight >= LEAST and zero == still,
-        )
+        yield engine.judge_gains(f"{kind}: GC", "maximised", ours, gains)
+        yield from judge_factors(runs, kind, GC)
 
 
-def require_unaligned(runs: Runs) -> list[engine.ClaimCondition]:
-    return [engine.require("initial GC", "at most", ROOM, runs.collect("GC before", ALIGNED), "")]
+def judge_norm(runs: Runs) -> Judgements:
+    starts, ends = [], []
+    for kind, (*_, gamma) in SETTINGS.items():
+        before, after = (runs.collect(f"GN {moment}", (kind, GN)) for moment in ("before", "after"))
+        starts.append(max(before) / gamma)
+        ends.append(max(after) / gamma)
+        gains = [abs(a - gamma) - abs(b - gamma) for a, b in zip(before, after, strict=True)]
+        published = "towards the cap (official log, ResNet-50: 4.7 to 8.1, cap 10)"
+        ours = f"{mean(before):.3f} to {mean(after):.3f}"
+        yield engine.judge_gains(f"{kind}: GN, cap {gamma:g}", published, ours, gains)
+        yield from judge_factors(runs, kind, GN)
+    yield engine.require("initial GN, in units of its cap", "at most", 1.0, starts, "")
+    yield engine.require("largest GN, in units of its cap", "at least", NEAR, ends, "")
 
 
-def require_near_cap(runs: Runs) -> list[engine.ClaimCondition]:
-    starts, ends = (
-        [
-            max(runs.collect(f"GN {moment}", (kind, "gc_gn_sqrt"))) / gamma
-            for kind, (*_, gamma) in SETTINGS.items()
-        ]
-        for moment in ("before", "after")
+def judge_factors(runs: Runs, kind: str, objective: str) -> Iterator[ClaimFigure]:
+    gamma = SETTINGS[kind][-1]
+    names = ("GN after", "smallest factor", "of a weight", "misfit", "zero", "still zero")
+    norms, factors, weights, misfits, zero, still = (
+        runs.collect(name, (kind, objective)) for name in names
     )
-    return [
-        engine.require("initial GN, in units of its cap", "at most", 1.0, starts, ""),
-        engine.require("largest GN, in units of its cap", "at least", NEAR, ends, ""),
-    ]
+    what, published = f"{kind}: largest GN after", f"at most {gamma:g}"
+    yield engine.judge(what, published, f"{max(norms):.2f}", max(norms) <= SLACK * gamma)
+    yield engine.judge(
+        f"{kind}: one factor a tensor",
+        f"at least {LEAST:g}, directions and zeros kept",
+        f"smallest {min(factors):.3f}; off by {max(misfits):.1g};"
+        f" {sum(still)} of {sum(zero)} zero tensors stay",
+        max(misfits) <= EXACT and min(factors) >= 0 and min(weights) >= LEAST and zero == still,
+    )
 
 
 CLAIM = engine.Claim(
     engine.read_claim_card("nio_gradcosine"),
-    {
-        "gc": ClaimRule(require_unaligned, partial(judge_networks, "gc")),
-        "gc_gn_sqrt": ClaimRule(require_near_cap, partial(judge_networks, "gc_gn_sqrt")),
-    },
+    {GC: judge_alignment, GN: judge_norm},
     measure,
-    arms=[*ALIGNED, *RAISED],
+    arms=[(kind, objective) for objective in (GC, GN) for kind in SETTINGS],
 )

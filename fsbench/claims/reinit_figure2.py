@@ -1,15 +1,15 @@
 """Decision tree over the experiments of the reinitialization study (Figure 2)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from fsbench.claims import engine
-from fsbench.claims.engine import ClaimFigure, ClaimRule, Runs
+from fsbench.claims.engine import Judgements, Runs
 from pretrain.recipes.reinit_study import Table2Row, load_table2, table2_networks
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from sklearn.tree import DecisionTreeClassifier
 
 ROWS, DEPTH, LEAF = 72, 4, 7
@@ -22,44 +22,36 @@ def select_best_method(row: Table2Row) -> str:
     return max(row.accuracy, key=lambda method: (row.accuracy[method], -row.error[method]))
 
 
-def build_features(row: Table2Row) -> dict[str, float]:
-    """Return the features of a row; networks are indicators."""
-    return {
-        "train_images": row.train_images,
-        "classes": row.classes,
-        "augmentation": row.setting != "plain",
-        "dropout": row.setting == "augmentation+dropout",
-        **{name: row.network == name for name in table2_networks()},
-    }
-
-
 @cache
-def fit_tree() -> "DecisionTreeClassifier":
+def fit_tree() -> "tuple[DecisionTreeClassifier, DataFrame]":
+    """Return the tree and its features of every row; networks are indicators."""
+    from pandas import DataFrame
     from sklearn.tree import DecisionTreeClassifier
 
+    rows = DataFrame(load_table2())
+    features = rows[["train_images", "classes"]].assign(
+        augmentation=rows.setting != "plain",
+        dropout=rows.setting == "augmentation+dropout",
+        **{name: rows.network == name for name in table2_networks()},
+    )
     # a fixed order breaks ties between splits
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)
-    rows = load_table2()
-    values = [list(build_features(row).values()) for row in rows]
-    return tree.fit(values, [select_best_method(row) for row in rows])
+    return tree.fit(features, list(map(select_best_method, load_table2()))), features
 
 
-def count_predictions(networks: Sequence[str]) -> Counter[str]:
-    rows = [build_features(row) for row in load_table2() if row.network in networks]
-    return Counter(map(str, fit_tree().predict([list(row.values()) for row in rows])))
+def count_predictions(*networks: str) -> Counter[str]:
+    tree, features = fit_tree()
+    return Counter(map(str, tree.predict(features[features[[*networks]].any(axis=1)])))
 
 
 def describe_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{method} {n}/{counts.total()}" for method, n in counts.most_common())
 
 
-def require_rows(runs: Runs) -> list[engine.ClaimCondition]:
-    return [engine.require("rows of Table 2", "at least", ROWS, [len(load_table2())], "")]
-
-
-def judge_groups(runs: Runs) -> Iterator[ClaimFigure]:
+def judge_groups(runs: Runs) -> Judgements:
+    yield engine.require("rows of Table 2", "at least", ROWS, [len(load_table2())], "")
     for name, networks, expected in GROUPS:
-        counts = count_predictions(networks)
+        counts = count_predictions(*networks)
         is_most = all(counts[expected] > n for method, n in counts.items() if method != expected)
         is_half = 2 * counts[expected] > counts.total()
         ours = describe_counts(counts)
@@ -69,14 +61,12 @@ def judge_groups(runs: Runs) -> Iterator[ClaimFigure]:
 def describe_tree() -> list[str]:
     from sklearn.tree import export_text
 
-    alone = [f"{name}: {describe_counts(count_predictions([name]))}" for name in table2_networks()]
-    names = list(build_features(load_table2()[0]))
-    text = export_text(fit_tree(), feature_names=names, decimals=1)
+    tree, features = fit_tree()
+    text = export_text(tree, feature_names=list(features), decimals=1)
+    alone = [f"{name}: {describe_counts(count_predictions(name))}" for name in table2_networks()]
     return [*alone, *text.rstrip().splitlines()]
 
 
 CLAIM = engine.Claim(
-    engine.read_claim_card("reinit_figure2"),
-    {"tree": ClaimRule(require_rows, judge_groups)},
-    notes=describe_tree,
+    engine.read_claim_card("reinit_figure2"), {"tree": judge_groups}, notes=describe_tree
 )

@@ -1,13 +1,12 @@
 """Sign tests between methods, recomputed from Table 2 (reinitialization study, Table 3)."""
 
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, permutations
 from typing import NamedTuple
 
 from fsbench.claims import engine
-from fsbench.claims.engine import ClaimFigure, ClaimRule, Runs
+from fsbench.claims.engine import Judgements, Runs
 from fsbench.core.statistics import holm
 from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 
@@ -56,20 +55,16 @@ def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
     pairs = list(combinations(table2_methods(), 2))
     wins = {(a, b): sum(row[a] > row[b] for row in rows) for a, b in permutations(rows[0], 2)}
     p = [float(binomtest(wins[a, b], wins[a, b] + wins[b, a]).pvalue) for a, b in pairs]
-    comparisons = {}
-    for (a, b), raw, corrected in zip(pairs, p, holm(p), strict=True):
-        for better, worse in ((a, b), (b, a)):
-            counts = wins[better, worse], wins[worse, better]
-            comparisons[better, worse] = MethodComparison(*counts, raw, corrected)
-    return comparisons
+    return {
+        (better, worse): MethodComparison(wins[better, worse], wins[worse, better], raw, corrected)
+        for (a, b), raw, corrected in zip(pairs, p, holm(p), strict=True)
+        for better, worse in ((a, b), (b, a))
+    }
 
 
-def require_pairs(runs: Runs) -> list[engine.ClaimCondition]:
-    pairs = Counter(row.network for row in load_table2()).values()
-    return [engine.require("pairs per network", "at least", PAIRS, pairs, "")]
-
-
-def judge_tests(runs: Runs) -> Iterator[ClaimFigure]:
+def judge_tests(runs: Runs) -> Judgements:
+    rows = Counter(row.network for row in load_table2()).values()
+    yield engine.require("pairs per network", "at least", PAIRS, rows, "")
     for network, better, worse in WINS:
         pair = compare_methods(network)[better, worse]
         what, more = f"{network}: {better} > {worse}", pair.wins > pair.losses
@@ -95,6 +90,6 @@ def describe_marks(network: str) -> str:
 
 CLAIM = engine.Claim(
     engine.read_claim_card("reinit_table3"),
-    {"sign tests": ClaimRule(require_pairs, judge_tests)},
+    {"sign tests": judge_tests},
     notes=lambda: map(describe_marks, table2_networks()),
 )

@@ -1,9 +1,9 @@
 """Forgetting in SEAL: training accuracy falls to chance in the ascent and recovers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
+from fsbench.claims.engine import ClaimJob, Judgements, Runs
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.schedules import sum_rates
@@ -11,20 +11,20 @@ from pretrain.recipes.schedules import sum_rates
 PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
 GENERATIONS, EPOCHS, IMAGES = 3, 16, _training.IMAGES - _training.VALIDATION
 CHANCE, MATCHED = 100 / _training.CLASSES, "matched"
+ACCURACY = "training accuracy (%)"
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
-    """Train with the matched strength; measure the training accuracy (%) of every epoch."""
-    strength = match_factor(EPOCHS, IMAGES)
-    recipe = build_seal_recipe("seal", EPOCHS, job.seed, strength)
+    """Train with the matched strength S; measure the training accuracy (%) of every epoch."""
+    recipe = build_seal_recipe("seal", EPOCHS, job.seed, IMAGES)
     run = _training.train_once(recipe, _training.load_digits_source(job.seed, IMAGES))
-    return {"S": strength, "training accuracy (%)": run.train}
+    return {"S": recipe.methods[0].model_dump()["ascent_factor"], ACCURACY: run.train}
 
 
-def build_seal_recipe(method: str, epochs: int, seed: int, factor: float = PAPERS_S) -> Recipe:
-    """Build the recipe of a method; factor: S, for `seal` only."""
-    return _training.build_claim_recipe(
-        [{"name": method} | ({"ascent_factor": factor} if method == "seal" else {})],
+def build_seal_recipe(method: str, epochs: int, seed: int, images: int) -> Recipe:
+    """Build the recipe of a method on so many images; the ascent of `seal` is matched."""
+    recipe = _training.build_claim_recipe(
+        [{"name": method}],
         {"rounds": GENERATIONS, "epochs": epochs},
         seed,
         architecture="toy_resnet",
@@ -33,18 +33,15 @@ def build_seal_recipe(method: str, epochs: int, seed: int, factor: float = PAPER
         channels_last=False,
         validate_every=epochs,
     )
+    return match_ascent(recipe, images) if method == "seal" else recipe
 
 
-def match_factor(epochs: int, images: int) -> float:
-    """Return the S that makes an ascent as long as the paper's, for these epochs and images."""
-    return scale_factor(build_seal_recipe("seal", epochs, 0), images)
-
-
-def scale_factor(seal: Recipe, images: int) -> float:
-    """Return the S that makes the ascents of a recipe as long as the paper's."""
+def match_ascent(seal: Recipe, images: int) -> Recipe:
+    """Return the recipe with the S that makes its ascents as long as the paper's."""
     papers = registry.load_recipe("paper/seal")
     theirs = sum_rates(papers, papers.plan.epochs // 4, PAPERS_IMAGES)
-    return PAPERS_S * theirs / sum_rates(seal, seal.plan.epochs // 4, images)
+    factor = PAPERS_S * theirs / sum_rates(seal, seal.plan.epochs // 4, images)
+    return seal.replace({"seal.ascent_factor": factor})
 
 
 def extract_moments(trace: Sequence[float], generation: int) -> tuple[float, float, float]:
@@ -54,20 +51,13 @@ def extract_moments(trace: Sequence[float], generation: int) -> tuple[float, flo
     return trace[start - 1], trace[start + epochs // 4 - 1], trace[start + epochs - 1]
 
 
-def average_moments(runs: Runs) -> list[tuple[float, float, float]]:
-    """Return the moments of all generations but the first, means over seeds."""
-    trace = engine.average(runs.collect("training accuracy (%)", MATCHED))
-    return [extract_moments(trace, generation) for generation in range(1, GENERATIONS)]
-
-
-def require_learned_images(runs: Runs) -> list[engine.ClaimCondition]:
-    before = [before for before, _, _ in average_moments(runs)]
-    what = "training accuracy before an ascent"
-    return [engine.require(what, "at least", engine.FITTED, before)]
-
-
-def judge_generations(runs: Runs) -> Iterator[ClaimFigure]:
-    for generation, (before, low, after) in enumerate(average_moments(runs), 2):
+def judge_generations(runs: Runs) -> Judgements:
+    """Judge all generations but the first, means over seeds."""
+    trace = engine.average(runs.collect(ACCURACY, MATCHED))
+    moments = [extract_moments(trace, generation) for generation in range(1, GENERATIONS)]
+    starts = [before for before, _, _ in moments]
+    yield engine.require("training accuracy before an ascent", "at least", engine.FITTED, starts)
+    for generation, (before, low, after) in enumerate(moments, 2):
         yield engine.judge(
             f"generation {generation}: accuracy after the ascent",
             "completely random",
@@ -86,8 +76,8 @@ def judge_generations(runs: Runs) -> Iterator[ClaimFigure]:
 
 CLAIM = engine.Claim(
     engine.read_claim_card("seal_ascent"),
-    {"forgetting": ClaimRule(require_learned_images, judge_generations)},
+    {"forgetting": judge_generations},
     measure,
     arms=(MATCHED,),
-    curves={"training accuracy (%)": engine.FROM_FIRST},
+    curves={ACCURACY: engine.FROM_FIRST},
 )

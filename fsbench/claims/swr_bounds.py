@@ -1,13 +1,12 @@
 """Soft weight rescaling bounds the weights, generalises better and balances the layers."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import permutations
 from statistics import mean
 from typing import TYPE_CHECKING
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
+from fsbench.claims.engine import ClaimJob, Judgements, Runs
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 DIGITS, COLOUR = "digits with wrong labels", "colour images"
 METHODS = {"vanilla": "normal", "SWR": "swr"}
 EPOCHS, LAMS = {DIGITS: 120, COLOUR: 60}, {DIGITS: 1e-1, COLOUR: 1e-2}
+PLAIN, SWR = ((DIGITS, method) for method in METHODS)
+COLOUR_PLAIN, COLOUR_SWR = ((COLOUR, method) for method in METHODS)
 EQUAL = 5.0
 """Largest difference of two training accuracies (points) that count as equal."""
 ADAM_STEP = 0.1 / 0.001**0.5
@@ -80,52 +81,37 @@ def compare_norms(
     }
 
 
-PLAIN, SWR = ((DIGITS, method) for method in METHODS)
-COLOUR_PLAIN, COLOUR_SWR = ((COLOUR, method) for method in METHODS)
-VANILLA_FIT = "training accuracy of vanilla"
-DIFFERENCE = "difference in training accuracy, vanilla and SWR"
-NORM_OF_VANILLA = "largest norm of vanilla, in units of the bound"
-
-
-def judge_norms(runs: Runs) -> Iterator[ClaimFigure]:
+def judge_norms(runs: Runs) -> Judgements:
+    what = "largest norm of vanilla, in units of the bound"
+    yield runs.require(what, "least share", PLAIN, 1.0, "")
     share = max(runs.collect("largest share", SWR))
     what = "SWR: norms under the bound of Theorem 2"
     yield engine.judge(what, "below", f"{share:.2f} of it", share <= 1)
     growth, quantity = "growth of the norm, last half", "late growth"
-    yield runs.judge_above(f"vanilla: {growth}", quantity, PLAIN)
-    yield runs.judge_above(f"{growth}: vanilla - SWR", quantity, PLAIN, SWR)
+    yield runs.compare(quantity, PLAIN).judge(f"vanilla: {growth}")
+    yield runs.compare(quantity, PLAIN, SWR).judge(f"{growth}: vanilla - SWR")
 
 
-def judge_balancedness(runs: Runs) -> Iterator[ClaimFigure]:
-    above = partial(runs.judge_above, spec=".3f")
-    yield above("balancedness: SWR - vanilla", "mean balance", COLOUR_SWR, COLOUR_PLAIN)
+def judge_accuracy(runs: Runs) -> Judgements:
+    yield runs.require("training accuracy of vanilla", "fit", PLAIN)
+    gain = runs.compare("mean test", SWR, PLAIN)
+    yield gain.judge("test accuracy: SWR - vanilla", spec=".3f")
+
+
+def judge_balancedness(runs: Runs) -> Judgements:
+    plain, swr = COLOUR_PLAIN, COLOUR_SWR
+    yield runs.require("training accuracy of vanilla", "fit", plain)
+    what = "difference in training accuracy, vanilla and SWR"
+    yield runs.require_equal(what, "fit", plain, swr, EQUAL)
+    gain = runs.compare("mean balance", swr, plain)
+    yield gain.judge("balancedness: SWR - vanilla", spec=".3f")
     what = "Definition 2, change of the layers' ratios: vanilla - SWR"
-    yield above(what, "imbalance", COLOUR_PLAIN, COLOUR_SWR)
+    yield runs.compare("imbalance", plain, swr).judge(what, spec=".3f")
 
 
 CLAIM = engine.Claim(
     engine.read_claim_card("swr_bounds"),
-    {
-        "bound": ClaimRule(
-            lambda runs: [runs.require(NORM_OF_VANILLA, "least share", PLAIN, 1.0, "")],
-            judge_norms,
-        ),
-        "accuracy": ClaimRule(
-            lambda runs: [runs.require(VANILLA_FIT, "fit", PLAIN)],
-            lambda runs: [
-                runs.judge_above(
-                    "test accuracy: SWR - vanilla", "mean test", SWR, PLAIN, spec=".3f"
-                )
-            ],
-        ),
-        "balancedness": ClaimRule(
-            lambda runs: [
-                runs.require(VANILLA_FIT, "fit", COLOUR_PLAIN),
-                runs.require_equal(DIFFERENCE, "fit", COLOUR_PLAIN, COLOUR_SWR, EQUAL),
-            ],
-            judge_balancedness,
-        ),
-    },
+    {"bound": judge_norms, "accuracy": judge_accuracy, "balancedness": judge_balancedness},
     measure,
     arms=(PLAIN, SWR),
     colour_arms=(COLOUR_PLAIN, COLOUR_SWR),

@@ -1,11 +1,11 @@
 """Soft weight rescaling with learning-rate decay: norms collapse unless they are re-anchored."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import Any
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimCondition, ClaimFigure, ClaimJob, ClaimRule, Runs
+from fsbench.claims.engine import ClaimJob, Judgements, Runs
 
 EPOCHS, LAM, DROPS = 80, 1e-2, (0.5, 0.75)
 METHODS: dict[str, dict[str, object]] = {
@@ -42,13 +42,9 @@ def measure_growth(norms: Sequence[float]) -> dict[str, float]:
     return {"early growth": 100 * early, "kept": (norms[-1] / norms[0] - 1) / early}
 
 
-def require_growth(runs: Runs) -> Iterator[ClaimCondition]:
+def judge_growth(runs: Runs) -> Judgements:
     for method, least in GROWN.items():
         yield runs.require(f"{method}: growth until the first drop", "early growth", method, least)
-
-
-def judge_growth(runs: Runs) -> Iterator[ClaimFigure]:
-    for method in METHODS:
         kept, swr = (runs.collect("kept", arm) for arm in (method, "SWR"))
         falls, growth = method == "SWR", mean(kept)
         yield engine.judge(
@@ -60,22 +56,16 @@ def judge_growth(runs: Runs) -> Iterator[ClaimFigure]:
         )
 
 
-def require_room(runs: Runs) -> list[ClaimCondition]:
+def judge_reanchoring(runs: Runs) -> Judgements:
     accuracies = runs.collect("best", "SWR")
-    return [engine.require("best test accuracy of SWR", "at most", ROOM, accuracies)]
-
-
-def judge_accuracy(runs: Runs) -> list[ClaimFigure]:
+    yield engine.require("best test accuracy of SWR", "at most", ROOM, accuracies)
     what, published = "test accuracy: SWR + re-init - SWR", f"{98.29 - 97.96:+.2f} (MNIST)"
-    return [runs.judge_above(what, "final", "SWR + re-init", "SWR", published)]
+    yield runs.compare("final", "SWR + re-init", "SWR").judge(what, published)
 
 
 CLAIM = engine.Claim(
     engine.read_claim_card("swr_decay"),
-    {
-        "norms": ClaimRule(require_growth, judge_growth),
-        "accuracy": ClaimRule(require_room, judge_accuracy),
-    },
+    {"norms": judge_growth, "accuracy": judge_reanchoring},
     measure,
     arms=METHODS,
     curves={"norm": engine.FROM_START, "test accuracy (%)": engine.FROM_FIRST},

@@ -1,14 +1,16 @@
 """Proportionality: scale all weights by c once, with or without correcting the biases."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from copy import deepcopy
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
+from fsbench.claims.engine import ClaimJob, Judgements, Runs
 from fsbench.data.source import SourceDataset
+from pretrain.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -44,17 +46,17 @@ def measure(job: ClaimJob) -> dict[str, Any]:
     run = _training.train_once(recipe, source, lambda ctx: ctx)
     model, layers = run.watched[-1].model, run.watched[-1].roles.weighted
     before = predict_test_labels(model, source)
-    quantities: dict[str, Any] = {"last": run.test[-1], "best": max(run.test), "fit": run.train[-1]}
-    for correction in CORRECTIONS:
-        scaled = [rescale_copy(model, layers, c, correction == "with") for c in SCALES]
-        labels = [predict_test_labels(other, source) for other in scaled]
-        quantities[f"same {correction}"] = [float((before == l).double().mean()) for l in labels]
-        right = [100 * float((l.numpy() == source.val.labels).mean()) for l in labels]
-        quantities[f"after {correction}"] = right
+    scaled: dict[str, list[float]] = defaultdict(list)
+    for correction, c in product(CORRECTIONS, SCALES):
+        other = rescale_copy(model, layers, c, correction == "with")
+        labels = predict_test_labels(other, source)
+        right = (labels.numpy() == source.val.labels).mean()
+        scaled[f"same {correction}"].append(float((before == labels).double().mean()))
+        scaled[f"after {correction}"].append(100 * float(right))
         if more:
-            later = [continue_training(other, source, job.seed, more) for other in scaled]
-            quantities[f"later {correction}"] = later
-    return quantities
+            longer = recipe.replace({"plan.epochs": more})
+            scaled[f"later {correction}"].append(continue_training(other, longer, source))
+    return {"last": run.test[-1], "best": max(run.test), "fit": run.train[-1], **scaled}
 
 
 def rescale_copy(
@@ -65,12 +67,11 @@ def rescale_copy(
 
     from pretrain.methods.swr import bias_factors, multiply_tensors
 
-    other = deepcopy(model)
-    scales = torch.full((len(layers),), c)
-    factors = {f"{name}.weight": scales[i] for i, name in enumerate(layers)}
+    other, scales = deepcopy(model), torch.full((len(layers),), c)
+    factors = {f"{name}.weight": scale for name, scale in zip(layers, scales, strict=True)}
     if corrected:
-        bias = bias_factors(scales, None)
-        factors |= {f"{name}.bias": bias[i] for i, name in enumerate(layers)}
+        biases = zip(layers, bias_factors(scales, None), strict=True)
+        factors |= {f"{name}.bias": factor for name, factor in biases}
     multiply_tensors(other, factors)
     return other
 
@@ -88,32 +89,26 @@ def predict_test_labels(model: "nn.Module", source: SourceDataset) -> "Tensor":
     return logits.argmax(dim=1)
 
 
-def continue_training(model: "nn.Module", source: SourceDataset, seed: int, epochs: int) -> float:
+def continue_training(model: "nn.Module", recipe: Recipe, source: SourceDataset) -> float:
     """Train from these weights; return the best test accuracy (%)."""
 
     def start(ctx: "Context") -> None:
         if ctx.clock.step == 0:
             ctx.model.load_state_dict(model.state_dict())
 
-    recipe = _training.build_swr_recipe({"name": "normal"}, source, seed, epochs)
     return max(_training.train_once(recipe, source, start).test)
 
 
-def require_trained(runs: Runs) -> Iterator[engine.ClaimCondition]:
+def judge_theorem(runs: Runs) -> Judgements:
     for network in THEOREM:
-        what = f"{network}: test accuracy before scaling"
-        yield runs.require(what, "last", network, TRAINED)
-
-
-def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
-    for network in THEOREM:
+        yield runs.require(f"{network}: test accuracy before scaling", "last", network, TRAINED)
         share = min(map(min, runs.collect("same with", network)))
         what = f"{network}, with correction: predictions kept, least"
         yield engine.judge(what, "100 %", f"{100 * share:.1f} %", share == 1)
     for network in THEOREM:
         before = mean(runs.collect("last", network))
         after = list(zip(*runs.collect("after without", network), strict=True))
-        rises = [engine.compute_paired_difference(b, a) for a, b in pairwise(after)]
+        rises = [engine.compare_pairs(b, a) for a, b in pairwise(after)]
         falls = mean(after[-1]) < before
         yield engine.judge(
             f"{network}, without: accuracy from c = {SCALES[0]} to {SCALES[-1]}",
@@ -124,16 +119,13 @@ def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
         )
 
 
-def require_fit_and_room(runs: Runs) -> Iterator[engine.ClaimCondition]:
+def judge_gain(runs: Runs) -> Judgements:
+    best = runs.collect("best", GAIN)
     yield runs.require("training accuracy before scaling", "fit", GAIN)
-    what = "best test accuracy before scaling"
-    yield engine.require(what, "at most", ROOM, runs.collect("best", GAIN))
-
-
-def judge_gain(runs: Runs) -> Iterator[ClaimFigure]:
+    yield engine.require("best test accuracy before scaling", "at most", ROOM, best)
     for correction in CORRECTIONS:
-        best, later = (runs.collect(name, GAIN) for name in ("best", f"later {correction}"))
-        gains = [engine.compute_paired_difference(a, best) for a in zip(*later, strict=True)]
+        later = zip(*runs.collect(f"later {correction}", GAIN), strict=True)
+        gains = [engine.compare_pairs(accuracies, best) for accuracies in later]
         yield engine.judge(
             f"{correction} correction: gain by training on",
             "above 0 at every c",
@@ -145,10 +137,7 @@ def judge_gain(runs: Runs) -> Iterator[ClaimFigure]:
 
 CLAIM = engine.Claim(
     engine.read_claim_card("swr_figure1"),
-    {
-        "theorem 1": ClaimRule(require_trained, judge_theorem),
-        "gain": ClaimRule(require_fit_and_room, judge_gain),
-    },
+    {"theorem 1": judge_theorem, "gain": judge_gain},
     measure,
     arms=THEOREM,
     colour_arms=(GAIN,),

@@ -1,12 +1,11 @@
 """Warm start and continual learning: SWR and the comparators of its paper."""
 
-from collections.abc import Iterator
 from functools import partial
 from statistics import mean
 
 from fsbench.claims import _training, engine
 from fsbench.claims._training import TrainedRun
-from fsbench.claims.engine import ClaimCondition, ClaimFigure, ClaimJob, ClaimRule, Runs
+from fsbench.claims.engine import ClaimCondition, ClaimJob, Judgements, Runs
 
 MARGIN = 0.5
 """Percentage points."""
@@ -56,11 +55,9 @@ def measure(job: ClaimJob) -> dict[str, object]:
 
 
 def build_method_settings(scenario: str, name: str) -> dict[str, object]:
-    method, lams = METHODS[name]
-    if not lams:
-        return {"name": method}
-    lam = lams[SCENARIOS.index(scenario)]
-    return {"name": method, "lam": lam * (FACTORS[scenario] if name == "SWR" else 1)}
+    (method, lams), factor = METHODS[name], FACTORS[scenario] if name == "SWR" else 1
+    lam = {"lam": lams[SCENARIOS.index(scenario)] * factor} if lams else {}
+    return {"name": method, **lam}
 
 
 def measure_stages(run: TrainedRun, epochs: int) -> dict[str, object]:
@@ -79,39 +76,28 @@ def measure_stages(run: TrainedRun, epochs: int) -> dict[str, object]:
     }
 
 
-def judge_scenario(scenario: str, runs: Runs) -> Iterator[ClaimFigure]:
+def judge_scenario(scenario: str, runs: Runs) -> Judgements:
+    """Judge a scenario in which plain training ends a stage with its images learned by heart."""
+    stage = "first" if scenario == WARM else "last"
+    what = f"training accuracy of vanilla, end of the {stage} stage"
+    yield runs.require(what, f"{stage} fit", (scenario, "vanilla"))
+    if scenario == WARM:
+        gap = runs.compare("final", (WARM, "cold"), (WARM, "vanilla"))
+        what = "gap that a warm start leaves: final accuracy, cold - vanilla"
+        required, ours = "above 2 standard errors", f"{gap}"
+        yield ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)
     for quantity, a, b in ABOVE[scenario]:
         what = f"{scenario}, {quantity}: {a} above {b or 0}"
-        yield runs.judge_above(what, quantity, (scenario, a), (scenario, b) if b else None)
+        yield runs.compare(quantity, (scenario, a), (scenario, b) if b else None).judge(what)
     for quantity, a, b in COMPARABLE[scenario]:
         gain = runs.compare(quantity, (scenario, a), (scenario, b))
         what = f"{scenario}, {quantity}: {a} comparable to {b}"
         yield engine.judge(what, f"at least -{MARGIN}", f"{gain}", gain.mean >= -MARGIN)
 
 
-def require_learned(scenario: str, stage: str, runs: Runs) -> Iterator[ClaimCondition]:
-    """Require that plain training ends this stage with its images learned by heart."""
-    what = f"training accuracy of vanilla, end of the {stage} stage"
-    yield runs.require(what, f"{stage} fit", (scenario, "vanilla"))
-
-
-def require_gap(runs: Runs) -> Iterator[ClaimCondition]:
-    yield from require_learned(WARM, "first", runs)
-    gap = runs.compare("final", (WARM, "cold"), (WARM, "vanilla"))
-    what = "gap that a warm start leaves: final accuracy, cold - vanilla"
-    required, ours = "above 2 standard errors", f"{gap}"
-    yield ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)
-
-
 CLAIM = engine.Claim(
     engine.read_claim_card("swr_scenarios"),
-    {
-        WARM: ClaimRule(require_gap, partial(judge_scenario, WARM)),
-        FULL: ClaimRule(partial(require_learned, FULL, "last"), partial(judge_scenario, FULL)),
-        LIMITED: ClaimRule(
-            partial(require_learned, LIMITED, "last"), partial(judge_scenario, LIMITED)
-        ),
-    },
+    {scenario: partial(judge_scenario, scenario) for scenario in SCENARIOS},
     measure,
     arms=[(scenario, method) for scenario in SCENARIOS for method in METHODS],
     curves={

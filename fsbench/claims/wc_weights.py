@@ -1,12 +1,12 @@
 """Weights of the first convolution with and without weight compander, epoch by epoch."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimJob, Judgements, Runs
 from pretrain.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -71,18 +71,18 @@ def summarize_weights(epochs: "Sequence[Mapping[str, WeightSpread]]") -> dict[st
     from protocols.analyses.weight_percentiles import ALL, PERCENTILES
 
     first, end = [epoch[FIRST] for epoch in epochs], epochs[-1]
-    final = dict(zip(PERCENTILES, first[-1].percentiles, strict=True))
+    lines = {f"{p:g} %": [s.percentiles[i] for s in first] for i, p in enumerate(PERCENTILES)}
     largest, dead = [spread.largest for spread in first], [100 * spread.dead for spread in first]
     return {
         "start": [p for spread in epochs[0].values() for p in spread.percentiles],
         "peak": max(s.largest for epoch in epochs for s in epoch.values()) / BOUND,
-        "w": {f"{p:g} %": [s.percentiles[i] for s in first] for i, p in enumerate(PERCENTILES)},
+        "w": lines,
         "largest |w|": largest,
         "|w| < 0.01 (%)": dead,
         "largest": max(largest),
         "dead": dead[-1],
         "later": 100 * mean(s.dead for layer, s in end.items() if layer not in (FIRST, ALL)),
-        "width": final[84] - final[16],
+        "width": lines["84 %"][-1] - lines["16 %"][-1],
     }
 
 
@@ -92,7 +92,9 @@ def collect_pairs(runs: Runs, phase: str, quantity: str) -> list[tuple[Any, Any]
     return list(zip(plain, wc, strict=True))
 
 
-def judge_bounds(runs: Runs) -> Iterator[ClaimFigure]:
+def judge_bound(runs: Runs) -> Judgements:
+    what = f"largest |w| without compander, in units of the bound {BOUND:.3f}"
+    yield runs.require(what, "peak", (START, PLAIN), 1.0, "")
     pairs = collect_pairs(runs, END, "start")
     apart = max(abs(x - y) for plain, wc in pairs for x, y in zip(plain, wc, strict=True))
     what, published = "epoch 0: percentiles of all layers", "the same with and without"
@@ -104,12 +106,15 @@ def judge_bounds(runs: Runs) -> Iterator[ClaimFigure]:
     yield judge_less(runs, START, "largest", what, published)
 
 
-def judge_spread(runs: Runs) -> Iterator[ClaimFigure]:
+def judge_spread(runs: Runs) -> Judgements:
+    plain, wc = (END, PLAIN), (END, WC)
+    yield runs.require("training accuracy without compander", "fit", plain, 95.0)
+    yield runs.require_equal("difference in training accuracy", "fit", plain, wc, 5.0)
+    yield runs.require("dead weights without compander", "dead", plain, 5.0)
     yield judge_less(runs, END, "dead", "dead weights, |w| < 0.01 (%)", "fewer with")
     yield judge_less(runs, END, "width", "16th to 84th percentile", "wider with", sign=-1)
     first, later = (
-        [abs(plain - wc) for plain, wc in collect_pairs(runs, END, quantity)]
-        for quantity in ("dead", "later")
+        [abs(x - y) for x, y in collect_pairs(runs, END, name)] for name in ("dead", "later")
     )
     yield engine.judge_gains(
         "end: difference in dead weights (points), first and later layers",
@@ -117,14 +122,6 @@ def judge_spread(runs: Runs) -> Iterator[ClaimFigure]:
         f"{mean(first):.3g} first, {mean(later):.3g} later",
         [a - b for a, b in zip(first, later, strict=True)],
     )
-
-
-def require_learned_and_dying(runs: Runs) -> Iterator[engine.ClaimCondition]:
-    plain, wc = (END, PLAIN), (END, WC)
-    what = "training accuracy without compander"
-    yield runs.require(what, "fit", plain, 95.0)
-    yield runs.require_equal("difference in training accuracy", "fit", plain, wc, 5.0)
-    yield runs.require("dead weights without compander", "dead", plain, 5.0)
 
 
 def judge_less(
@@ -137,15 +134,9 @@ def judge_less(
     return engine.judge_gains(f"first convolution, {phase}: {what}", published, ours, gains)
 
 
-BITES = f"largest |w| without compander, in units of the bound {BOUND:.3f}"
 CLAIM = engine.Claim(
     engine.read_claim_card("wc_weights"),
-    {
-        "bound": ClaimRule(
-            lambda runs: [runs.require(BITES, "peak", (START, PLAIN), 1.0, "")], judge_bounds
-        ),
-        "spread": ClaimRule(require_learned_and_dying, judge_spread),
-    },
+    {"bound": judge_bound, "spread": judge_spread},
     measure,
     colour_arms=[(phase, arm) for phase in PHASES for arm in ARMS],
     curves=dict.fromkeys(("w", "largest |w|", "|w| < 0.01 (%)"), engine.FROM_START),

@@ -1,15 +1,10 @@
-"""Conditions of the claims, and a measurement that runs in another process."""
+"""A measurement of a claim that runs in another process."""
 
 import os
 import tempfile
 from typing import Any
 
-from fsbench.claims.engine import ClaimCondition, ClaimJob
-
-FOUND, NOT_FOUND = (
-    ClaimCondition(what="colour images", required="on disk", ours=ours, holds=ours == "found")
-    for ours in ("found", "not found")
-)
+from fsbench.claims.engine import ClaimJob
 
 
 def measure_seed(job: ClaimJob) -> dict[str, Any]:

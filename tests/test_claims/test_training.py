@@ -8,56 +8,43 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from fsbench.claims import _training
-from fsbench.claims.engine import ClaimJob, ClaimSettings, require_colour_images
+from fsbench.claims.engine import ClaimJob, ClaimSettings
 from fsbench.core.errors import DataError
 from fsbench.data.catalog import DataRoots, all_facts
 
+load = _training.load_digits_source
 
-def test_every_image_is_used_once_with_its_label() -> None:
-    source = _training.load_digits_source(3)
+
+def test_every_digit_is_used_once_with_its_label() -> None:
+    source = load(3)
     images = np.concatenate([source.train.images, source.val.images])
     labels = np.concatenate([source.train.labels, source.val.labels])
-    assert images.shape == (1797, 3, 8, 8)
-    assert images.max() == 255
-    there = {(image.tobytes(), label) for image, label in zip(images[:, 1], labels, strict=True)}
+    assert (images.shape, images.max()) == ((1797, 3, 8, 8), 255)
+    ours = {(image.tobytes(), label) for image, label in zip(images[:, 1], labels, strict=True)}
     digits = load_digits()
     expected = np.rint(digits.images * 255 / 16).astype(np.uint8)
-    assert there == {(i.tobytes(), t) for i, t in zip(expected, digits.target, strict=True)}
+    assert ours == {(i.tobytes(), t) for i, t in zip(expected, digits.target, strict=True)}
 
 
-def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
-    load = _training.load_digits_source
+def test_seed_size_zoom_and_noise_change_their_part_alone() -> None:
+    """The seed chooses the split, the size shortens it, zoom repeats pixels, noise turns labels."""
     one, other, few = load(0), load(1), load(0, 100)
-    assert len(one.val) == len(few.val) == 360
-    assert np.array_equal(one.val.images, few.val.images)
-    assert np.array_equal(one.train.images[:100], few.train.images)
+    large, noisy = load(0, zoom=2), load(0, noise=0.4)
+    assert len({source.fingerprint for source in (one, other, few, large, noisy)}) == 5
+    assert (len(one.val), len(few.train)) == (360, 100)
     assert not np.array_equal(one.val.labels, other.val.labels)
-
-
-def test_zoom_repeats_every_pixel() -> None:
-    one, large = _training.load_digits_source(0), _training.load_digits_source(0, zoom=2)
+    for source in (few, large, noisy):
+        assert np.array_equal(one.val.labels, source.val.labels)
+    assert np.array_equal(one.train.images[:100], few.train.images)
     assert large.train.images.shape == (1437, 3, 16, 16)
     for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
         assert np.array_equal(large.val.images[:, :, row::2, column::2], one.val.images)
-    assert np.array_equal(one.train.labels, large.train.labels)
-    assert one.mean == large.mean
-
-
-def test_noise_gives_a_part_of_the_training_images_a_wrong_label() -> None:
-    clean, noisy = _training.load_digits_source(3), _training.load_digits_source(3, noise=0.4)
-    wrong = clean.train.labels != noisy.train.labels
+    assert (one.mean, one.std) == (large.mean, large.std)
+    assert np.array_equal(one.train.images, noisy.train.images)
+    wrong = one.train.labels != noisy.train.labels
     assert 0.36 < wrong.mean() < 0.44
     assert set(noisy.train.labels[wrong]) == set(range(10))
-    assert np.array_equal(clean.val.labels, noisy.val.labels)
-    assert np.array_equal(clean.train.images, noisy.train.images)
-    again = _training.load_digits_source(3, 100, noise=0.4)
-    assert np.array_equal(again.train.labels, noisy.train.labels[:100])
-
-
-def test_every_setting_is_in_the_fingerprint() -> None:
-    settings = ({}, {"seed": 1}, {"train": 100}, {"zoom": 2}, {"noise": 0.4})
-    sources = [_training.load_digits_source(**setting) for setting in settings]
-    assert len({source.fingerprint for source in sources}) == len(settings)
+    assert np.array_equal(load(0, 100, noise=0.4).train.labels, noisy.train.labels[:100])
 
 
 def test_without_tinyimagenet_loading_says_where_to_get_it() -> None:
@@ -79,7 +66,6 @@ def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
                 Image.new("RGB", (64, 64), colour).save(images / f"{wnid}_{i}.JPEG")
     (folder / "wnids.txt").write_text("\n".join(all_facts()["tinyimagenet"].classes[:12]))
     settings = ClaimSettings(data=DataRoots.parse([str(tmp_path)]))
-    assert require_colour_images(settings).holds
     one, other = (
         _training.load_colour_source(ClaimJob("arm", seed, settings), 15) for seed in (0, 1)
     )
