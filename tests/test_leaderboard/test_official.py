@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import cli, fakes
+from support import fakes
 from support import official as fakes_official
-from support.fakes import DECLARATION
+from support.cli import CommandLine
+from support.fakes import DECLARATION, add_entry
 from support.official import SETS
 from support.reading import read
 
@@ -38,64 +39,52 @@ def board(tmp_path: Path) -> Path:
     return tmp_path / "board"
 
 
-def edit(board: Path, change: Callable[[dict[str, Any]], object]) -> None:
+Content = dict[str, Any]
+CHANGES: tuple[tuple[str, Callable[[Content], object]], ...] = (
+    ("about", lambda c: c.update(about="mine")),
+    ("date, official", lambda c: c.update(official=False, date="2020-01-01")),
+    ("columns", lambda c: c["columns"].pop(0)),
+    ("columns", lambda c: c["columns"].reverse()),
+    ("columns", lambda c: c["columns"][1].update(spec_digest="a" * 64)),
+    ("columns", lambda c: c["columns"][2].update(fingerprint="a" * 64)),
+    ("columns", lambda c: c["columns"].append({**c["columns"][0], "name": "x:probe 9px"})),
+)
+"""Fields that are named, and a change of board.json."""
+
+
+def edit(board: Path, change: Callable[[Content], object]) -> None:
     content = json.loads((board / "board.json").read_text())
     change(content)
     (board / "board.json").write_text(json.dumps(content))
 
 
-def freeze_again(content: dict[str, Any]) -> None:
-    """As somebody would who knows the format."""
-    content["frozen"] = BoardFile.model_validate(content).content_digest
-
-
 @pytest.mark.parametrize("again", [False, True], ids=["digest kept", "digest made again"])
-@pytest.mark.parametrize(
-    ("change", "fields"),
-    [
-        (lambda c: c.update(about="mine"), "about"),
-        (lambda c: c.update(official=False, date="2020-01-01"), "date, official"),
-        (lambda c: c["columns"].pop(0), "columns"),
-        (lambda c: c["columns"].reverse(), "columns"),
-        (lambda c: c["columns"][1].update(spec_digest="a" * 64), "columns"),
-        (lambda c: c["columns"][2].update(fingerprint="a" * 64), "columns"),
-        (lambda c: c["columns"].append({**c["columns"][0], "name": "x:probe 9px"}), "columns"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "change"), CHANGES)
 def test_a_frozen_board_that_was_changed_is_refused(
-    board: Path, change: Callable[[dict[str, Any]], object], fields: str, again: bool
+    board: Path, fields: str, change: Callable[[Content], object], again: bool
 ) -> None:
+    """Also where the digest fits, as somebody would make it who knows the format."""
     edit(board, change)
     if again:
-        edit(board, freeze_again)
+        edit(board, lambda c: c.update(frozen=BoardFile.model_validate(c).content_digest))
     message = f"the frozen board transfer-2 was changed: {fields}\n"
     with pytest.raises(ValidationFailed, match=message) as caught:
         Board.open(board)
     assert "restore the file" in caught.value.fix
 
 
-@pytest.mark.parametrize("digest", ["a" * 64, None])
-def test_a_changed_digest_alone_is_refused(board: Path, digest: str | None) -> None:
-    edit(board, lambda content: content.update(frozen=digest))
-    with pytest.raises(ValidationFailed, match="was changed: its digest differs"):
-        Board.open(board)
-
-
-def test_an_unknown_version_of_an_official_board_asks_for_an_update(board: Path) -> None:
-    edit(board, lambda content: content.update(version=9))
-    with pytest.raises(ValidationFailed, match="knows cdfsl-2, transfer-2, transfer-3"):
-        Board.open(board)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"frozen": "a" * 64}, "was changed: its digest differs"),
+        ({"frozen": None}, "was changed: its digest differs"),
+        ({"version": 9}, "knows cdfsl-2, transfer-2, transfer-3"),
         ({"date": None}, "has a date and columns"),
         ({"columns": None}, "has a date and columns"),
         ({"episodes": {"linear": 60}}, "the episodes of its specs"),
     ],
 )
-def test_a_version_is_whole(board: Path, changes: dict[str, object], message: str) -> None:
+def test_a_version_is_whole_and_known(board: Path, changes: Content, message: str) -> None:
     edit(board, lambda content: content.update(changes))
     with pytest.raises(ValidationFailed, match=message):
         Board.open(board)
@@ -223,19 +212,17 @@ def test_parts_of_data_need_their_flag_and_unseen_targets(
 
 
 def test_what_is_no_column_is_left_out_or_refused(
-    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    board: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     toys = tmp_path / "toys"
     fakes.write(toys, data=fakes.official())
     with pytest.raises(ValidationFailed, match=r"no column of transfer-2.*flowers102:probe 224px"):
         submit(toys, board, named("toys"))
     fakes_official.write(toys, 0.7, fakes_official.dataset("dogs"), "a")
-    (toys / "declaration.yaml").write_text(DECLARATION.model_dump_json())
-    assert cli.call("submit", str(toys), "--board", str(board)) == 0
-    out = " ".join(capsys.readouterr().err.split())
-    assert (
-        "entry: left out, no column of the board: toy_tiles:5w1s/linear@ibm 32px n_query=5" in out
-    )
+    fakes.declare(toys)
+    shown = " ".join(cli("submit", toys, "--board", board).err.split())
+    left_out = "toy_tiles:5w1s/linear@ibm 32px n_query=5"
+    assert f"entry: left out, no column of the board: {left_out}" in shown
     assert [str(result.task) for result in read(board / "entry")] == ["dogs:probe"]
 
 
@@ -256,33 +243,29 @@ def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
     assert view.ranking.columns == tuple(f"{name}:probe 224px" for name in sorted(SETS))
 
 
-def test_the_command_line_from_list_to_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def call(*arguments: object, code: int = 0) -> tuple[str, str]:
-        assert cli.call("leaderboard", *arguments) == code
-        return capsys.readouterr()
-
-    shown, notes = call("boards")
+def test_the_command_line_from_list_to_table(tmp_path: Path, cli: CommandLine) -> None:
+    shown, notes = cli("leaderboard", "boards")
     rows = [line.split() for line in shown.splitlines() if re.match(r"(cdfsl|transfer)-\d ", line)]
     assert len(rows) == 38
     assert rows[0][:6] == ["cdfsl-2", "2026-11-23", "linear", "ibm", "224px", "16"]
     assert "subset" in notes
-    versions = {version["title"]: version for version in json.loads(call("boards", "--json")[0])}
-    columns = {title: len(version["columns"]) for title, version in versions.items()}
+    versions = cli.json("leaderboard", "boards")
+    columns = {version["title"]: len(version["columns"]) for version in versions}
     assert columns == {"cdfsl-2": 448, "transfer-2": 20, "transfer-3": 10}
     board = tmp_path / "board"
+    init = ("leaderboard", "init", "--board", board)
     for title, start in (("transfer", "transfer-3 (10"), ("transfer-2", "transfer-2 (20")):
         (board / "board.json").unlink(missing_ok=True)
-        shown, _ = call("init", "--board", board, "--official", title)
+        shown = cli(*init, "--official", title).out
         assert shown.startswith(f"{board}: {start} columns, 2026-11-2")
-    assert "already has a board.json" in call("init", "--board", board, code=2)[1]
+    assert "already has a board.json" in cli(*init, code=2).err
     submit_probes(board, "one")
-    (table,) = json.loads(call("show", "--board", board, "--json")[0])
+    (table,) = cli.json("leaderboard", "show", "--board", board)
     assert (table["board"], table["official"]) == ("transfer-2", True)
     assert (table["track"]["data"], table["track"]["input_size"]) == ("official", 224)
     assert table["entries"][0]["tier"] == 1
-    assert "transfer-2: probe 224px official" in call("show", "--board", board)[0]
+    shown = cli("leaderboard", "show", "--board", board).out
+    assert "transfer-2: probe 224px official" in shown
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
@@ -293,8 +276,7 @@ def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
         with pytest.raises(UnknownName, match=message):
             init_board(tmp_path / "x", title)
     assert not (tmp_path / "x").exists()
-    fakes.write(tmp_path / "r")
-    submit(tmp_path / "r", tmp_path / "full", DECLARATION)
+    add_entry(tmp_path / "full")
     (tmp_path / "full" / "board.json").unlink()
     with pytest.raises(UsageError, match="already holds entries"):
         init_board(tmp_path / "full", "cdfsl")

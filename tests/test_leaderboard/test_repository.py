@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine, call
 from support.repositories import GIT, commit, git, start
 
 FILLED = {
@@ -61,41 +61,40 @@ def fill(file: Path) -> None:
 
 
 def test_from_template_to_merged_entry(
-    origin: Path, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    origin: Path, results: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
-    assert call("submit", results, "--init") == 0
-    assert call("submit", results, "--to", origin) == 2
+    cli("submit", results, "--init")
     lacks = f"{results}/declaration.yaml lacks authors, link, license, targets_seen, statement\n"
-    assert lacks in capsys.readouterr().err
+    assert lacks in cli("submit", results, "--to", origin, code=2).err
     assert not Path("board").exists()
     fill(results / "declaration.yaml")
-    assert call("submit", results, "--to", origin) == 0
-    command = capsys.readouterr().out
+    command = cli("submit", results, "--to", origin).out
     assert command == "git -C board push origin submit-seal\n"
     subprocess.run(shlex.split(command), check=True, capture_output=True)
 
     for name, branch in (("base", "main"), ("proposed", "submit-seal")):
         git(tmp_path, "clone", "-q", "-b", branch, str(origin), name)
     base, proposed = tmp_path / "base", tmp_path / "proposed"
-    assert call("leaderboard", "check", "--board", proposed, "--base", "origin/main") == 0
-    assert capsys.readouterr().out.startswith("ok: 1 entry, 1 result")
+    checked = cli("leaderboard", "check", "--board", proposed, "--base", "origin/main").out
+    assert checked.startswith("ok: 1 entry, 1 result")
     git(base, "merge", "-q", "--no-ff", "origin/submit-seal")
     assert "No entries yet." in (base / "README.md").read_text()
-    assert call("leaderboard", "readme", "--board", base) == 0
-    page = (base / "README.md").read_text()
+    pages = set()
+    for _ in range(2):
+        shown = cli("leaderboard", "readme", "--board", base).out
+        assert f"rendered {base / 'README.md'}\n" in shown
+        pages.add((base / "README.md").read_text())
+    (page,) = pages
     assert re.search(r"^\| 1 \| seal \| \d", page, re.MULTILINE)
     notes = ("is the only ranked entry", "One pretraining seed per row", "| tier |")
     assert sorted(notes, key=page.index) == list(notes)
     assert "No entries yet." not in page
-    assert f"rendered {base / 'README.md'}\n" in capsys.readouterr().out
-    assert call("leaderboard", "readme", "--board", base) == 0
-    assert (base / "README.md").read_text() == page
     changed = git(base, "status", "--short").split()
     assert changed == ["M", "README.md", "M", "board.json", "??", "history.jsonl"]
 
 
 def test_a_clone_gets_a_branch_and_is_left_as_it_was(
-    origin: Path, declared: Path, capsys: pytest.CaptureFixture[str]
+    origin: Path, declared: Path, cli: CommandLine
 ) -> None:
     clone = Path("clone")
     git(Path(), "clone", "-q", str(origin), "clone")
@@ -103,113 +102,102 @@ def test_a_clone_gets_a_branch_and_is_left_as_it_was(
     git(clone, "switch", "-q", "-c", "other")
     git(clone, "commit", "-q", "--allow-empty", "-m", "unrelated work")
     before = git(clone, "status", "--short", "--branch")
-    assert call("submit", declared, "--to", "clone") == 0
+    cli("submit", declared, "--to", "clone")
     assert git(clone, "status", "--short", "--branch") == before
     names = git(clone, "diff", "--name-only", "origin/main", "submit-seal").split()
     assert [name.partition("/")[0] for name in names] == ["seal", "seal"]
     assert git(clone, "log", "--format=%s", "submit-seal").split("\n") == ["Add seal", "change", ""]
-    capsys.readouterr()
-    assert call("submit", declared, "--to", "clone") == 2
-    assert "git branch -D submit-seal" in capsys.readouterr().err
+    assert "git branch -D submit-seal" in cli("submit", declared, "--to", "clone", code=2).err
     assert git(clone, "worktree", "list").count("\n") == 1
 
 
 def test_what_cannot_be_proposed_leaves_nothing(
-    origin: Path, declared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    origin: Path, declared: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
-    plain = tmp_path / "plain"
-    plain.mkdir()
-    git(plain, "init", "-q", "--template=")
+    git(tmp_path, "init", "-q", "--template=", "plain")
     forged = shutil.copytree(declared, tmp_path / "forged")
     for file in forged.rglob("entry.json"):
         file.write_text(file.read_text().replace('"n": 40', '"n": 41'))
     cases: tuple[tuple[int, Path, tuple[object, ...], str], ...] = (
         (2, declared, ("--to", tmp_path / "nowhere"), "give the folder of a clone, or an address"),
-        (2, declared, ("--to", plain), "has no board.json"),
+        (2, declared, ("--to", tmp_path / "plain"), "has no board.json"),
         (2, declared, ("--to", origin, "--dry-run"), "one place for the entries"),
         (2, declared, ("--to", origin, "--board", "x"), "one place for the entries"),
         (2, declared, (), "one place for the entries"),
         (5, forged, ("--to", origin), "nothing was written"),
     )
     for code, folder, options, text in cases:
-        assert call("submit", folder, *options) == code, options
-        assert text in capsys.readouterr().err
+        assert text in cli("submit", folder, *options, code=code).err
         assert not list(Path().iterdir()), options
-    assert call("submit", declared, "--to", origin) == 0
-    assert call("submit", declared, "--to", origin) == 2
-    assert "give --to board if it is a clone" in capsys.readouterr().err
+    cli("submit", declared, "--to", origin)
+    again = cli("submit", declared, "--to", origin, code=2).err
+    assert "give --to board if it is a clone" in again
 
 
 def test_an_entry_of_another_owner_is_not_replaced(
-    origin: Path, declared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    origin: Path, declared: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     merged = tmp_path / "merged"
     git(tmp_path, "clone", "-q", str(origin), "merged")
-    assert call("submit", declared, "--board", merged) == 0  # as a maintainer
+    cli("submit", declared, "--board", merged)  # as a maintainer
     commit(merged)
     git(merged, "push", "-q", "origin", "main")
-    capsys.readouterr()
-    assert call("submit", declared, "--to", origin) == 5
-    assert "choose another name in the declaration" in capsys.readouterr().err
+    shown = cli("submit", declared, "--to", origin, code=5).err
+    assert "choose another name in the declaration" in shown
     file = declared / "declaration.yaml"
     file.write_text(file.read_text().replace("A. Author", "M. Mallory"))
-    assert call("submit", declared, "--to", origin, "--replace") == 5
-    assert "the board would refuse the pull request" in capsys.readouterr().err
+    shown = cli("submit", declared, "--to", origin, "--replace", code=5).err
+    assert "the board would refuse the pull request" in shown
     assert not Path("board").exists()
 
 
 def test_a_template_says_what_the_results_say(
-    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, results: Path, cli: CommandLine
 ) -> None:
-    assert call("submit", results, "--init") == 0
-    text = (results / "declaration.yaml").read_text()
+    """Without a folder the results lie in `results`."""
+    assert "results does not exist" in cli("submit", "--init", code=2).err
+    shutil.copytree(results, "results")
+    assert cli("submit", "--init").out == "wrote results/declaration.yaml\n"
+    text = Path("results/declaration.yaml").read_text()
     values = yaml.safe_load(text)
     assert re.findall(r"^# .*\n(\w+):", text, re.MULTILINE) == list(values)
     assert (values.pop("name"), values.pop("pretraining_data")) == ("seal", ["toy_source"])
     assert set(values.values()) == {None}
-    assert call("submit", results, "--init") == 2
-    assert "declaration.yaml exists" in capsys.readouterr().err
+    assert "declaration.yaml exists" in cli("submit", "--init", code=2).err
 
     file = tmp_path / "two" / "declaration.yaml"
     trained = fakes.facts("trained", pretraining_data=("folder-blobs", "toy_source"))
     for facts, name in ((fakes.facts("hub"), "hub"), (trained, "two")):
         fakes.write(tmp_path / "two", name=name, backbone=facts)
         file.unlink(missing_ok=True)
-        assert call("submit", tmp_path / "two", "--init") == 0
+        cli("submit", tmp_path / "two", "--init")
         values = yaml.safe_load(file.read_text())
         assert (values["name"], values["pretraining_data"]) == (name, None)
 
 
-def test_results_lie_in_results_unless_said_otherwise(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("submit", "--init") == 2
-    assert "results does not exist" in capsys.readouterr().err
-    shutil.copytree(results, "results")
-    assert call("submit", "--init") == 0
-    assert capsys.readouterr().out == "wrote results/declaration.yaml\n"
-
-
-def test_init_writes_a_whole_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_writes_a_whole_repository(tmp_path: Path, cli: CommandLine) -> None:
     board = tmp_path / "b"
     board.mkdir()
     (board / ".gitignore").write_text("mine\n")
-    assert call("leaderboard", "init", "--board", board, "--official", "cdfsl") == 0
-    assert (board / ".gitignore").read_text() == "mine\n"
-    files = {p.relative_to(board).as_posix() for p in board.rglob("*") if p.is_file()}
-    assert files - {".lock"} == {
+    cli("leaderboard", "init", "--board", board, "--official", "cdfsl")
+    files = {p.relative_to(board).as_posix(): p for p in board.rglob("*") if p.is_file()}
+    texts = {name: path.read_text() for name, path in files.items() if name != ".lock"}
+    assert texts.keys() == {
         *(".github/workflows/check.yml", ".github/workflows/tables.yml", "board.json"),
         *(".gitignore", ".gitattributes", "README.md", "CONTRIBUTING.md"),
     }
-    assert "FSBENCH: ${{ vars.FSBENCH }}" in (board / ".github/workflows/check.yml").read_text()
-    page = (board / "README.md").read_text()
-    assert page.startswith("# cdfsl-2\n\nCross-domain few-shot learning")
-    assert "No entries yet." in page
-    assert "on chestx, isic, eurosat, cropdisease;" in (board / "CONTRIBUTING.md").read_text()
-    assert call("leaderboard", "check", "--board", board) == 0
+    for name, text in (
+        (".gitignore", "mine\n"),
+        (".github/workflows/check.yml", "FSBENCH: ${{ vars.FSBENCH }}"),
+        ("README.md", "# cdfsl-2\n\nCross-domain few-shot learning"),
+        ("README.md", "No entries yet."),
+        ("CONTRIBUTING.md", "on chestx, isic, eurosat, cropdisease;"),
+    ):
+        assert text in texts[name]
+    cli("leaderboard", "check", "--board", board)
     (board / "README.md").write_text("mine")
-    assert call("leaderboard", "readme", "--board", board) == 2
-    assert "has no place for the tables" in capsys.readouterr().err
+    shown = cli("leaderboard", "readme", "--board", board, code=2).err
+    assert "has no place for the tables" in shown
 
 
 @pytest.mark.parametrize("name", ["check", "tables"])
