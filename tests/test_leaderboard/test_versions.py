@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine
+from support.fakes import add_entry
 
-from fsbench.api.submit import submit
 from fsbench.core.errors import UsageError, ValidationFailed
 from leaderboard.freeze import freeze_board
 from leaderboard.record import BoardFile
@@ -17,12 +17,6 @@ from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
 MOVED = fakes.official().model_copy(update={"fingerprint": "f" * 64})
-
-
-def add(board: Path, name: str, **fields: object) -> None:
-    results = board.parent / f"results-{name}"
-    fakes.write(results, name=name, **fields)  # type: ignore[arg-type]
-    submit(results, board, fakes.DECLARATION.model_copy(update={"name": name}))
 
 
 def edit(board: Path, **changes: object) -> None:
@@ -36,18 +30,16 @@ def board(tmp_path: Path) -> Path:
     folder = tmp_path / "mine"
     for name in "ab":
         fakes.write(tmp_path / f"results-{name}", name=name)
-        add(folder, name, data=fakes.official())
+        add_entry(folder, name, data=fakes.official())
     return folder
 
 
-def test_the_columns_that_entries_have_are_frozen(
-    board: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_columns_that_entries_have_are_frozen(board: Path, cli: CommandLine) -> None:
     decided = {"controls": ["a"], "pooled": ["b"], "cleared": [["a", "b"]]}
     edit(board, **decided)
-    assert call("leaderboard", "freeze", "--board", board) == 0
+    shown = cli("leaderboard", "freeze", "--board", board).out
     file = Board.open(board).file
-    assert capsys.readouterr().out == f"{board}: mine-1 (2 columns, {file.date})\n"
+    assert shown == f"{board}: mine-1 (2 columns, {file.date})\n"
     assert (file.name, file.version) == ("mine", 1)
     content = json.loads((board / "board.json").read_text())
     assert {name: content[name] for name in decided} == decided
@@ -61,7 +53,7 @@ def test_the_columns_that_entries_have_are_frozen(
     shown = {view.track and view.track.data: len(view.contenders) for view in rank_board(board)}
     assert shown == {"official": 2, "subset": 2}
     with pytest.raises(ValidationFailed, match="other images"):
-        add(board, "c", data=MOVED)
+        add_entry(board, "c", data=MOVED)
     with pytest.raises(UsageError, match="frozen already, as mine-1"):
         freeze_board(board, 2)
     edit(board, date="2000-01-01")
@@ -76,9 +68,9 @@ def test_columns_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     init_board(board)
     with pytest.raises(UsageError, match="has no columns"):
         freeze_board(board)
-    add(board, "a", data=fakes.official())
+    add_entry(board, "a", data=fakes.official())
     with pytest.raises(ValidationFailed, match=f"other images than the board's: {'f' * 64}"):
-        add(board, "b", data=MOVED)
+        add_entry(board, "b", data=MOVED)
     (column,) = json.loads((board / "board.json").read_text())["columns"]
     edit(board, columns=[column, column | {"fingerprint": "f" * 64}])
     with pytest.raises(ValidationFailed, match="two columns have one name"):
