@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,15 +13,12 @@ from xml.etree.ElementTree import Element
 
 import pytest
 import yaml
-from studies import correlate_transfer
 from support import names
-from support.names import Page
 from support.readme import BLOCK, DOCUMENTS, DRAWN, TABLES, draw_shown, fill
 from typer.main import get_command
 
 from fsbench import __version__
 from fsbench.cli.main import build
-from leaderboard.methods import read_method_boards
 from pretrain.recipes.registry import recipe_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,13 +103,6 @@ def points_of(svg: Element) -> list[float]:
     return [float(element.attrib[key]) for element in used for key in "xy" if key in element.attrib]
 
 
-def test_correlations_of_the_pilot_study_are_those_of_the_script() -> None:
-    boards = [board.model_dump(mode="json") for board in read_method_boards(PILOT / "entries")]
-    records = PILOT / "analyses.jsonl.gz"
-    printed = "\n".join(correlate_transfer.lines(boards, PILOT / "entries", records))
-    assert f"```text\n{printed}\n```" in TEXTS["leaderboard/studies/pilot/README.md"]
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_figures_exist(page: str) -> None:
     home = (ROOT / page).parent
@@ -124,51 +114,44 @@ def test_links_and_figures_exist(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PRESENT)
-@pytest.mark.parametrize(
-    "find", [names.dead_python_files, names.dead_paths, names.dead_data_files, names.dead_names]
-)
-def test_what_a_page_names_exists(find: Callable[[Page], list[str]], page: str) -> None:
-    dead = find(Page(page, TEXTS[page]))
+def test_what_a_page_names_exists(page: str) -> None:
+    dead = names.find_dead(page, TEXTS[page])
     assert not dead, f"{page} names what does not exist: {', '.join(dead)}"
 
 
 def test_comments_name_modules_that_exist() -> None:
-    codes = {path: (ROOT / path).read_text(encoding="utf8") for path in names.python_files()}
-    dead = {
-        path: missing for path, code in codes.items() if (missing := names.dead_comment_paths(code))
-    }
+    codes = {path: (ROOT / path).read_text(encoding="utf8") for path in names.list_python_files()}
+    dead = {path: missing for path, c in codes.items() if (missing := names.find_dead_comments(c))}
     assert dead.keys() <= {"tests/contracts/test_docs.py"}, dead
 
 
 @pytest.mark.parametrize(
-    ("find", "present", "dead"),
+    ("present", "dead"),
     [
-        (names.dead_python_files, "core/errors.py", "core/power.py"),
-        (names.dead_python_files, "test_layers.py", "results/rules.py"),
-        (names.dead_python_files, "pretrain/methods/NAME.py", "nobody/NAME.py"),
-        (names.dead_paths, "fsbench/core", "fsbench/cores"),
-        (names.dead_paths, "leaderboard/", "nowhere/entries"),
-        (names.dead_paths, "pilot/normal", "pilot/abnormal"),
-        (names.dead_data_files, "board.json", "boards.json"),
-        (names.dead_names, "load(request)", "load(no_such_request)"),
-        (names.dead_names, "read_record()", "make_nothing()"),
-        (names.dead_names, "FsbenchError", "FsbenchMistake"),
-        (names.dead_names, "n_query", "n_queries_of_all"),
-        (names.dead_names, "Backbone.from_module", "Backbone.of_lore"),
-        (names.dead_names, "fsbench.evaluate", "fsbench.evaluat"),
-        (names.dead_names, "fsbench.evaluate(data=1)", "fsbench.evaluate(datum=1)"),
-        (names.dead_names, "torch.load(weights_only=True)", "torch.lode"),
+        ("fsbench/core/errors.py", "core/power.py"),
+        ("test_layers.py", "no_such_layers.py"),
+        ("pretrain/methods/NAME.py", "nobody/NAME.py"),
+        ("fsbench/core", "fsbench/cores"),
+        ("leaderboard/", "nowhere/entries"),
+        ("pilot/normal", "pilot/abnormal"),
+        ("board.json", "boards.json"),
+        ("load(request)", "load(no_such_request)"),
+        ("read_record()", "make_nothing()"),
+        ("FsbenchError", "FsbenchMistake"),
+        ("n_query", "n_queries_of_all"),
+        ("Backbone.from_module", "Backbone.of_lore"),
+        ("fsbench.evaluate", "fsbench.evaluat"),
+        ("fsbench.evaluate(data=1)", "fsbench.evaluate(datum=1)"),
+        ("torch.load(weights_only=True)", "torch.lode"),
     ],
 )
-def test_a_name_that_does_not_exist_is_reported(
-    find: Callable[[Page], list[str]], present: str, dead: str
-) -> None:
-    assert find(Page("README.md", f"`{present}`, `{dead}`")) == [dead]
+def test_a_name_that_does_not_exist_is_reported(present: str, dead: str) -> None:
+    assert names.find_dead("README.md", f"`{present}`, `{dead}`") == [dead]
 
 
 def test_files_of_the_user_are_no_files_of_the_repository() -> None:
     text = "<!-- file: power.py --> --adapt py:power.py:mean, --adapt py:nobody.py:mean"
-    assert names.dead_python_files(Page("README.md", text)) == ["nobody.py"]
+    assert names.find_dead("README.md", text) == ["nobody.py"]
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if PROGRAM.match(line)])

@@ -10,6 +10,7 @@ backbone. The script imports nothing of fsbench.
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 SIDE = 8
-
-
-def thumbnail(path: Path) -> NDArray[np.float64]:
-    """Return the grey values (SIDE * SIDE,) in [0, 1]."""
-    grey = Image.open(path).convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-    return np.asarray(grey, np.float64).ravel() / 255
 
 
 def accuracy(support: NDArray[np.float64], query: NDArray[np.float64], classes: int) -> float:
@@ -34,17 +29,20 @@ def accuracy(support: NDArray[np.float64], query: NDArray[np.float64], classes: 
 
 def main(episodes: Path, images: Path) -> None:
     """Print the mean accuracy over the episodes and its 95 % interval."""
-    thumbnails: dict[str, NDArray[np.float64]] = {}
 
-    def pixels(classes: list[list[str]]) -> NDArray[np.float64]:
-        names = [name for members in classes for name in members]
-        thumbnails.update({n: thumbnail(images / n) for n in names if n not in thumbnails})
-        return np.stack([thumbnails[name] for name in names])
+    @cache
+    def read_pixels(name: str) -> NDArray[np.float64]:
+        """Return the grey values (SIDE * SIDE,) in [0, 1]."""
+        grey = Image.open(images / name).convert("L")
+        return np.asarray(grey.resize((SIDE, SIDE), Image.Resampling.BILINEAR)).ravel() / 255
 
-    drawn = [json.loads(line) for line in episodes.read_text(encoding="utf8").splitlines()]
-    accuracies = [
-        accuracy(pixels(e["support"]), pixels(e["query"]), len(e["query"])) for e in drawn
-    ]
+    accuracies = []
+    for drawn in map(json.loads, episodes.read_text(encoding="utf8").splitlines()):
+        support, query = (
+            np.stack([read_pixels(name) for names in drawn[part] for name in names])
+            for part in ("support", "query")
+        )
+        accuracies.append(accuracy(support, query, len(drawn["query"])))
     half = 1.96 * np.std(accuracies, ddof=1) / len(accuracies) ** 0.5
     print(f"{100 * np.mean(accuracies):.2f} ± {100 * half:.2f} over {len(accuracies)} episodes")
 

@@ -9,11 +9,14 @@ what the READMEs of the studies show. tests/contracts/test_docs.py checks that b
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from support import studies
+
 from fsbench.api.listing import Row, rows
+from fsbench.claims import list_statements
 from leaderboard.figures import write_figures
 from leaderboard.methods import read_method_boards
 
@@ -27,149 +30,79 @@ DOCUMENTS = (
     "leaderboard/studies/regime/README.md",
 )
 """Documents with generated tables, relative to the root of the repository."""
-
-HOME = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
-DRAWN = (HOME / "pilot", HOME / "regime")
+DRAWN = (studies.PILOT, studies.REGIME)
 """Studies with figures."""
 MEASURED = Path(__file__).resolve().parents[1] / "benchmarks/measured.json"
 """File of the last `make benchmarks`, which fills the table of speed."""
-
-STUDIES = (
-    "pilot",
-    "inside",
-    "regime_gains",
-    "regime_carry",
-    "regime_power",
-    "regime_images",
-    "regime_rounds",
-    "regime_analyses",
-)
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
-COLUMNS = {
-    "methods": ("method", "title", "does", "source"),
-    "recipes": (
-        "recipe",
-        "architecture",
-        "source",
-        "px",
-        "rounds x epochs",
-        "paper",
-        "row",
-        "figure",
-    ),
-    "datasets": ("data set", "domain", "classes", "images", "licence", "title"),
-    "protocols": (
-        "field",
-        "linear@ibm",
-        "linear@startup",
-        "affine@ibm",
-        "affine@startup",
-        "probe",
-        "knn",
-    ),
-    "heads": ("head", "does", "transductive", "settings"),
-    "architectures": ("reference", "what"),
-    "analyses": ("analysis", "finds", "needs", "source"),
-    "claims": ("claim", "statement", "source", "says", "condition", "seeds", "verdict"),
-    "published": ("source", "entries", "results"),
-}
+PROTOCOLS = ("linear@ibm", "linear@startup", "affine@ibm", "affine@startup", "probe", "knn")
 
 
 def fill(text: str) -> str:
     """Return the text of a document with every table generated anew."""
-    return BLOCK.sub(lambda match: block(match[1]), text)
+
+    def draw(match: re.Match[str]) -> str:
+        table = TABLES[match[1]]()
+        drawn = table if isinstance(table, str) else markdown(table)
+        return f"<!-- table: {match[1]} -->\n{drawn}\n<!-- end -->"
+
+    return BLOCK.sub(draw, text)
 
 
-def block(name: str) -> str:
-    """Return a table between its two marks."""
-    return f"<!-- table: {name} -->\n{TABLES[name]()}\n<!-- end -->"
+def list_rows(
+    name: str, *columns: str, where: Callable[[Row], Any] = lambda row: True
+) -> Callable[[], studies.Table]:
+    """Return a function that gives some columns and rows of a listing of `fsbench ls`."""
+    return lambda: [{c: row.get(c) for c in columns} for row in rows(name) if where(row)]
 
 
-def listing(name: str) -> Callable[[], str]:
-    """Return a function that draws a listing of `fsbench ls` with the columns of the documents."""
-    return lambda: markdown(COLUMNS[name], rows(name))
+def list_protocols() -> studies.Table:
+    """Return the fields of the specs, one row per field and one column per protocol."""
+    fields = {row["protocol"]: row["fields"] for row in rows("protocols")}
+    names = dict.fromkeys(name for protocol in PROTOCOLS for name in fields[protocol])
+    return [{"field": name} | {p: fields[p].get(name) for p in PROTOCOLS} for name in names]
 
 
-def recipe_table() -> str:
-    """Draw the recipes that reproduce a row of a paper, but those of MNIST and CIFAR."""
-    shown = [r for r in rows("recipes") if r["paper"] and r["source"] in ("tinyimagenet", "pets")]
-    return markdown(COLUMNS["recipes"], shown)
-
-
-def protocol_table() -> str:
-    """Draw the fields of the specs, one row per field and one column per protocol."""
-    fields_by_protocol = {
-        row["protocol"]: row["fields"]
-        for row in rows("protocols")
-        if row["protocol"] in COLUMNS["protocols"]
-    }
-    names = dict.fromkeys(name for fields in fields_by_protocol.values() for name in fields)
-    table = [
-        {"field": name}
-        | {protocol: fields.get(name) for protocol, fields in fields_by_protocol.items()}
-        for name in names
-    ]
-    return markdown(COLUMNS["protocols"], table)
-
-
-def architectures() -> str:
-    """Draw the networks that are addressed as fsbench/NAME."""
-    architectures = [row for row in rows("backbones") if row["kind"] == "architecture"]
-    return markdown(COLUMNS["architectures"], architectures)
-
-
-def claims() -> str:
-    """Draw the claims of the papers that `fsbench claims` runs again."""
-    from fsbench.claims import list_statements
-
-    return markdown(COLUMNS["claims"], list_statements())
-
-
-def published_table() -> str:
-    """Draw the papers whose figures ship as published entries, one row per paper."""
+def list_published() -> studies.Table:
+    """Return the papers whose figures ship as published entries, one row per paper."""
     entries, results = Counter[str](), Counter[str]()
     for row in rows("entries"):
         entries[row["source"]] += 1
         results[row["source"]] += row["results"]
-    table = [{"source": s, "entries": entries[s], "results": results[s]} for s in sorted(entries)]
-    return markdown(COLUMNS["published"], table)
+    return [{"source": s, "entries": entries[s], "results": results[s]} for s in sorted(entries)]
 
 
-def study(name: str) -> Callable[[], str]:
-    """Return a function that draws a table of a study's page."""
-
-    def draw() -> str:
-        from support import studies
-
-        table = studies.TABLES[name]()
-        return table if isinstance(table, str) else markdown(*table)
-
-    return draw
-
-
-def speed_tables() -> str:
+def draw_speed() -> str:
     """Draw what `make benchmarks` measured, with the machine that it measured."""
     if not MEASURED.exists():
         return "Not measured yet: `make benchmarks` fills this table."
     measured = json.loads(MEASURED.read_text(encoding="utf8"))
     machine = ", ".join(f"{name} {value}" for name, value in measured["machine"].items())
-    parts = [f"Measured with: {machine}."]
-    parts += [markdown(tuple(rows[0]), rows) for rows in (measured["rows"], measured["growth"])]
-    return "\n\n".join(parts)
+    tables = map(markdown, (measured["rows"], measured["growth"]))
+    return "\n\n".join([f"Measured with: {machine}.", *tables])
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "methods": listing("methods"),
-    "recipes": recipe_table,
-    "datasets": listing("datasets"),
-    "protocols": protocol_table,
-    "heads": listing("heads"),
-    "architectures": architectures,
-    "analyses": listing("analyses"),
-    "claims": claims,
-    "published": published_table,
-    "speed": speed_tables,
-    **{name: study(name) for name in STUDIES},
+RECIPE = ("recipe", "architecture", "source", "px", "rounds x epochs", "paper", "row", "figure")
+CLAIM = ("claim", "statement", "source", "says", "condition", "seeds", "verdict")
+TABLES: dict[str, Callable[[], str | studies.Table]] = {
+    "methods": list_rows("methods", "method", "title", "does", "source"),
+    # Those that reproduce a row of a paper, but those of MNIST and CIFAR.
+    "recipes": list_rows(
+        "recipes", *RECIPE, where=lambda r: r["paper"] and r["source"] in ("tinyimagenet", "pets")
+    ),
+    "datasets": list_rows(
+        "datasets", "data set", "domain", "classes", "images", "licence", "title"
+    ),
+    "protocols": list_protocols,
+    "heads": list_rows("heads", "head", "does", "transductive", "settings"),
+    "architectures": list_rows(
+        "backbones", "reference", "what", where=lambda row: row["kind"] == "architecture"
+    ),
+    "analyses": list_rows("analyses", "analysis", "finds", "needs", "source"),
+    "claims": lambda: [{c: row.get(c) for c in CLAIM} for row in list_statements()],
+    "published": list_published,
+    "speed": draw_speed,
+    **studies.TABLES,
 }
 
 
@@ -181,17 +114,17 @@ def draw_shown(study: Path, folder: Path) -> None:
             path.unlink()
 
 
-def markdown(columns: tuple[str, ...], table: list[Row]) -> str:
+def markdown(table: Sequence[Row]) -> str:
     """Draw rows as a Markdown table without a line break at the end."""
-    lines = [columns, ("---",) * len(columns)]
-    lines += [tuple(text_of(row.get(column)) for column in columns) for row in table]
+    lines = [[*table[0]], ["---"] * len(table[0])]
+    lines += [[format_value(row[column]) for column in table[0]] for row in table]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def text_of(value: Any) -> str:
-    """Return a value as the text of one cell."""
+def format_value(value: Any) -> str:
+    """Return a value as the text of a table."""
     if isinstance(value, dict):
-        value = [f"{key}={shown}" for key, shown in value.items()]
+        value = [f"{key}={item}" for key, item in value.items()]
     if isinstance(value, list):
         value = ", ".join(map(str, value))
     text = "" if value is None else f"{value:,}" if type(value) is int else str(value)

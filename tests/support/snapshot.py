@@ -11,12 +11,13 @@ today's code of boards and claims; another format needs other functions here, no
 import hashlib
 import json
 import math
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,6 @@ from fsbench.backbones.loading import load_backbone
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import SAMPLING, EpisodeSpec
 from fsbench.data.episodes import draw_manifest
-from fsbench.results.entry import Loaded
 from fsbench.results.summary import scored_images
 from leaderboard.methods import MethodRow, MethodScore, build_from_table
 from leaderboard.ranking.tiers import RankedEntry
@@ -39,51 +39,32 @@ Numbers = dict[str, Any]
 
 DIGITS = 12
 """Significant digits of a stored number."""
-
-
-class Tolerance(NamedTuple):
-    """Relative and absolute difference of two numbers that count as equal."""
-
-    relative: float
-    absolute: float
-
-
-EXACT = Tolerance(1e-9, 1e-15)
+EXACT = {"rel_tol": 1e-9, "abs_tol": 1e-15}
 """Another order of a sum may make such a difference."""
-FEATURES = Tolerance(1e-4, 1e-5)
+FEATURES = {"rel_tol": 1e-4, "abs_tol": 1e-5}
 """Features depend on the kernels of a processor."""
+INNERMOST = re.compile(r"([\[{])(\n[^][{}]*)([\]}])")
 
 
-class Difference(NamedTuple):
-    """A number that changed; path: the keys that lead to it."""
-
-    path: tuple[str, ...]
-    was: Any
-    now: Any
-
-    def __str__(self) -> str:
-        return f"{' > '.join(self.path)}: was {self.was!r}, is {self.now!r}"
+def list_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the keys that lead to every value of a tree of numbers, and the value."""
+    if not isinstance(value, dict | list) or not value:
+        yield path, value
+        return
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from list_leaves(item, f"{path} > {key}" if path else str(key))
 
 
-ABSENT = "absent"
-
-
-def compare(
-    was: Any, now: Any, path: tuple[str, ...] = (), tolerance: Tolerance = EXACT
-) -> Iterator[Difference]:
-    """Yield what differs between two trees of numbers; floats may differ by the tolerance."""
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        for key in sorted({*was, *now}):
-            values = (was.get(key, ABSENT), now.get(key, ABSENT))
-            yield from compare(*values, (*path, key), tolerance)
-    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        for place, values in enumerate(zip(was, now, strict=True)):
-            yield from compare(*values, (*path, str(place)), tolerance)
-    elif isinstance(was, float) and isinstance(now, float):
-        if not math.isclose(was, now, rel_tol=tolerance.relative, abs_tol=tolerance.absolute):
-            yield Difference(path, was, now)
-    elif type(was) is not type(now) or was != now:
-        yield Difference(path, was, now)
+def compare(was: Any, now: Any, tolerance: Mapping[str, float] = EXACT) -> list[str]:
+    """Return what differs between two trees of numbers; floats may differ by the tolerance."""
+    old, new = dict(list_leaves(was)), dict(list_leaves(now))
+    lines = []
+    for path in sorted(old.keys() | new.keys()):
+        a, b = old.get(path, "absent"), new.get(path, "absent")
+        is_close = type(a) is type(b) is float and math.isclose(a, b, **tolerance)
+        if not is_close and (type(a) is not type(b) or a != b):
+            lines.append(f"{path}: was {a!r}, is {b!r}")
+    return lines
 
 
 def to_plain(value: Any) -> Any:
@@ -93,24 +74,19 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        return round_to(value, DIGITS) if math.isfinite(value) else None
     return value
 
 
-def write_json(value: Any, depth: int = 0) -> str:
+def round_to(value: float, digits: int) -> float:
+    """Return a number rounded to significant digits."""
+    return float(f"{value:.{digits}g}")
+
+
+def write_json(value: Any) -> str:
     """Return sorted JSON in which everything that contains no other container is one line."""
-    items = list(value.values()) if isinstance(value, dict) else value
-    if not isinstance(items, list) or not any(isinstance(item, dict | list) for item in items):
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
-    inner = "\n" + " " * (depth + 1)
-    if isinstance(value, dict):
-        keys = sorted(value)
-        lines = [
-            f"{json.dumps(k, ensure_ascii=False)}: {write_json(value[k], depth + 1)}" for k in keys
-        ]
-        return "{" + inner + f",{inner}".join(lines) + "\n" + " " * depth + "}"
-    lines = [write_json(item, depth + 1) for item in value]
-    return "[" + inner + f",{inner}".join(lines) + "\n" + " " * depth + "]"
+    text = json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    return INNERMOST.sub(lambda m: m[1] + re.sub(r"\n *", " ", m[2]).strip() + m[3], text)
 
 
 # Episodes and features: nothing of a board.
@@ -119,35 +95,33 @@ EPISODES = 20
 COUNTS = {0: 60, 1: 41, 2: 200, 4: 80, 7: 55, 8: 1000, 9: 64}
 """Images of each class of an invented data set."""
 GROUPS = hashlib.sha256(b"groups").hexdigest()
-SPECS = tuple(
-    EpisodeSpec(
-        **SAMPLING[protocol]._asdict(), n_way=n_way, k_shot=k_shot, n_query=n_query, seed=seed
-    )
-    for protocol, n_way, k_shot, n_query, seed in (
-        ("ibm", 5, 1, 15, 0),
-        ("ibm", 5, 5, 15, 0),
-        ("ibm", 5, 20, 15, 0),
-        ("ibm", 5, 5, 15, 1),
-        ("ibm", 2, 1, 40, 0),
-        ("ibm", 7, 25, 16, 3),
-        ("startup", 5, 1, 15, 0),
-        ("startup", 5, 5, 15, 0),
-        ("startup", 3, 10, 1, 7),
-        ("ibm-disjoint", 5, 5, 15, 0),
-        ("ibm-disjoint", 5, 1, 15, 2),
-        ("startup-disjoint", 5, 5, 15, 0),
-    )
+SPECS = (
+    ("ibm", 5, 1, 15, 0),
+    ("ibm", 5, 5, 15, 0),
+    ("ibm", 5, 20, 15, 0),
+    ("ibm", 5, 5, 15, 1),
+    ("ibm", 2, 1, 40, 0),
+    ("ibm", 7, 25, 16, 3),
+    ("startup", 5, 1, 15, 0),
+    ("startup", 5, 5, 15, 0),
+    ("startup", 3, 10, 1, 7),
+    ("ibm-disjoint", 5, 5, 15, 0),
+    ("ibm-disjoint", 5, 1, 15, 2),
+    ("startup-disjoint", 5, 5, 15, 0),
 )
+"""Protocol, ways, shots, queries, seed."""
 
 
 def collect_manifests() -> Numbers:
     """Return spec in words -> hash of the first episodes."""
-    return {
-        f"{s.protocol} {s.n_way}w{s.k_shot}s {s.n_query} queries seed {s.seed}": draw_manifest(
-            s, "invented", COUNTS, GROUPS, range(EPISODES)
-        ).hash
-        for s in SPECS
-    }
+    numbers = {}
+    for protocol, n_way, k_shot, n_query, seed in SPECS:
+        sizes = {"n_way": n_way, "k_shot": k_shot, "n_query": n_query, "seed": seed}
+        spec = EpisodeSpec(**SAMPLING[protocol]._asdict(), **sizes)
+        manifest = draw_manifest(spec, "invented", COUNTS, GROUPS, range(EPISODES))
+        key = f"{spec.protocol} {n_way}w{k_shot}s {n_query} queries seed {seed}"
+        numbers[key] = manifest.hash
+    return numbers
 
 
 NETWORKS = {
@@ -178,11 +152,6 @@ def collect_features() -> Numbers:
     return numbers
 
 
-def round_to(value: float, digits: int) -> float:
-    """Return a number rounded to significant digits."""
-    return float(f"{value:.{digits}g}")
-
-
 # What is committed: boards and claims.
 
 BOARDS = {
@@ -202,66 +171,58 @@ def rank(board: str) -> tuple[BoardTable, ...]:
     return rank_tracks(Board.open(BOARDS[board]).file, read_entries(board))
 
 
-class ColumnOutcomes(NamedTuple):
-    """The outcomes of one network in one column.
+def digest_outcomes(
+    index: NDArray[np.int64],
+    correct: NDArray[np.bool_],
+    dense_correct: NDArray[np.int64] | None,
+    *names: str,
+) -> bytes:
+    """Return a digest of the outcomes of one network in one column, whatever their order.
 
     index (E,): numbers of the episodes; correct (E, n_way, n_query): which queries are right;
-    dense_correct (E, n_way): right ones of all possible queries, if counted. A probe has one
-    episode, a row of test images: right or wrong at the rate that its rule chose.
+    dense_correct (E, n_way): right ones of all possible queries, if counted; names: of the column,
+    its spec and its images. A probe has one episode, a row of test images.
     """
-
-    column: str
-    spec_digest: str
-    fingerprint: str
-    index: NDArray[np.int64]
-    correct: NDArray[np.bool_]
-    dense_correct: NDArray[np.int64] | None = None
-
-    def digest(self) -> bytes:
-        digest = hashlib.sha256("\n".join(self[:3]).encode())
-        order = np.argsort(self.index, kind="stable")
-        digest.update(self.index[order].astype("<i8").tobytes())
-        digest.update(f"{self.correct.shape}".encode())
-        digest.update(np.packbits(self.correct[order]).tobytes())
-        if self.dense_correct is not None:
-            digest.update(self.dense_correct[order].astype("<i8").tobytes())
-        return digest.digest()
-
-
-def read_outcomes(loaded: Loaded) -> ColumnOutcomes:
-    result, records = loaded.result, loaded.records
-    facts = (str(result.column), result.spec_digest, result.dataset.fingerprint)
-    if isinstance(records, EpisodeRecords):
-        return ColumnOutcomes(*facts, records.index, records.correct, records.dense_correct)
-    right = scored_images(records, result.spec)
-    return ColumnOutcomes(*facts, np.zeros(1, np.int64), right[None])
-
-
-def digest_outcomes(columns: Iterable[ColumnOutcomes]) -> Numbers:
-    """Return the number of results, and one digest over all of them in order of columns."""
-    digests = [c.digest() for c in sorted(columns, key=lambda c: (c.column, c.digest()))]
-    return {"results": len(digests), "digest": hashlib.sha256(b"".join(digests)).hexdigest()}
+    digest = hashlib.sha256("\n".join(names).encode())
+    order = np.argsort(index, kind="stable")
+    digest.update(index[order].astype("<i8").tobytes())
+    digest.update(f"{correct.shape}".encode())
+    digest.update(np.packbits(correct[order]).tobytes())
+    if dense_correct is not None:
+        digest.update(dense_correct[order].astype("<i8").tobytes())
+    return digest.digest()
 
 
 def collect_outcomes() -> Numbers:
-    """Return board -> hash of weights -> digest of all its outcomes there."""
-    numbers = {}
+    """Return board -> hash of weights -> results, and one digest over them in order of columns."""
+    numbers: Numbers = {}
     for board in BOARDS:
-        columns: dict[str, list[ColumnOutcomes]] = defaultdict(list)
-        for entry in read_entries(board):
-            for loaded in entry.loaded:
-                columns[loaded.result.backbone.identity].append(read_outcomes(loaded))
-        numbers[board] = {identity: digest_outcomes(c) for identity, c in columns.items()}
+        digests: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
+        for loaded in (loaded for entry in read_entries(board) for loaded in entry.loaded):
+            result, records = loaded.result, loaded.records
+            if isinstance(records, EpisodeRecords):
+                rows = (records.index, records.correct, records.dense_correct)
+            else:
+                right = scored_images(records, result.spec)
+                rows = (np.zeros(1, np.int64), right[None], None)
+            names = (str(result.column), result.spec_digest, result.dataset.fingerprint)
+            digests[result.backbone.identity].append((names[0], digest_outcomes(*rows, *names)))
+        numbers[board] = {
+            identity: {
+                "results": len(columns),
+                "digest": hashlib.sha256(b"".join(d for _, d in sorted(columns))).hexdigest(),
+            }
+            for identity, columns in digests.items()
+        }
     return numbers
 
 
 def collect_boards() -> Numbers:
     """Return board -> track -> ranked rows with their numbers, unranked rows with the reason."""
-    return {board: {label(t): collect_table(t) for t in rank(board)} for board in BOARDS}
-
-
-def label(table: BoardTable) -> str:
-    return table.track.label if table.track else ""
+    return {
+        board: {t.track.label if t.track else "": collect_table(t) for t in rank(board)}
+        for board in BOARDS
+    }
 
 
 def collect_table(table: BoardTable) -> Numbers:
@@ -275,13 +236,11 @@ def collect_table(table: BoardTable) -> Numbers:
 
 
 def collect_ranked_row(row: RankedEntry, table: BoardTable) -> Numbers:
-    behind = row.behind
-    seeds = table.seeds.get(row.name, {})
+    b, seeds = row.behind, table.seeds.get(row.name, {})
     return {
         "tier": row.tier,
         "overall": [row.overall, table.seed_errors.scores[row.name].ci95],
-        "behind leader": behind
-        and {"gap": behind.gap, "ci95": behind.ci95, "p": row.p, "n": behind.n},
+        "behind leader": b and {"gap": b.gap, "ci95": b.ci95, "p": row.p, "n": b.n},
         "columns": {column: [s.mean, s.ci95, s.n] for column, s in row.scores.items()},
         "seeds": {seed: entry.overall for seed, entry in seeds.items()},
     }
@@ -380,22 +339,18 @@ def read_golden() -> Numbers:
     return numbers
 
 
-def find_differences(section: str) -> list[Difference]:
+def find_differences(section: str) -> list[str]:
     """Return what differs from the golden file in one section."""
     tolerance = FEATURES if section == "features" else EXACT
     was, now = read_golden().get(section, {}), to_plain(SECTIONS[section]())
-    return list(compare(was, now, (section,), tolerance))
-
-
-def main(arguments: list[str]) -> int:
-    if "--write" in arguments:
-        numbers = {name: to_plain(collect()) for name, collect in SECTIONS.items()}
-        GOLDEN.write_text(write_json(numbers) + "\n", encoding="utf8")
-        return 0
-    differences = [d for section in SECTIONS for d in find_differences(section)]
-    print("\n".join(map(str, differences)) or "no number differs")
-    return bool(differences)
+    return compare({section: was}, {section: now}, tolerance)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if "--write" in sys.argv:
+        written = write_json({name: to_plain(collect()) for name, collect in SECTIONS.items()})
+        GOLDEN.write_text(written + "\n", encoding="utf8")
+    else:
+        differences = [line for section in SECTIONS for line in find_differences(section)]
+        print("\n".join(differences) or "no number differs")
+        sys.exit(bool(differences))

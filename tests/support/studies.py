@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import mean, variance
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsbench.api.analyze import analysis_table
 from fsbench.api.listing import Row
@@ -19,12 +19,17 @@ from fsbench.core.schema import Analysis
 from fsbench.core.statistics import holm, paired_by_seed
 from fsbench.core.tasks import ColumnId
 from leaderboard.methods import MethodBoard, MethodRow, read_method_boards
+from leaderboard.networks import Network
 from leaderboard.render.md import render_table
 from leaderboard.render.methods import format_gain, format_in_domain, make_gain_table
 from leaderboard.render.notes import to_percent
+from leaderboard.store import Board
 
-Table = tuple[tuple[str, ...], list[Row]]
-"""Columns, and rows by column."""
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Table = list[Row]
+"""Rows with equal columns."""
 STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
 PILOT, REGIME = STUDIES / "pilot", STUDIES / "regime"
 PACKED = "analyses.jsonl.gz"
@@ -36,6 +41,12 @@ PILOT_MEASURES = {
     "loss increase at sigma 0.01": "increase at sigma .01",
 }
 """Measures of the pilot study's analyses, and the column headers that its page uses for them."""
+CORRELATED = (
+    ("knn_depth", "accuracy behind block 4 (layer4.0)"),
+    ("sharpness", "train loss"),
+    ("sharpness", "loss increase at sigma 0.01"),
+)
+"""Analyses and measures of the pilot study that are correlated with transfer."""
 REGIME_MEASURES = {
     "mean of the 400 smallest": "margin (400 smallest)",
     "loss increase at sigma 0.02": "loss increase at sigma .02",
@@ -61,6 +72,88 @@ def pilot_gains() -> str:
     return "\n\n".join(render_table(make_gain_table(board)) for board in boards)
 
 
+def read_pilot() -> list[Network]:
+    """Return the networks of the pilot study, one per entry and seed."""
+    return [n for entry in Board.open(PILOT / "entries").entries() for n in entry.networks]
+
+
+def pilot_affine() -> Table:
+    """Return the gaps to plain training by linear heads and by affine tuning, in points.
+
+    One observation is an episode that all results have: its mean over the columns.
+    """
+    gaps = {
+        network.name: {head: read_accuracies(network, head) for head in ("linear", "affine")}
+        for network in read_pilot()
+        if any(one.result.column.task.head == "affine" for one in network.loaded)
+    }
+    control = next(gaps.pop(name) for name in [*gaps] if name.startswith("pilot-normal"))
+    lines: Table = []
+    for name, accuracies in gaps.items():
+        linear, affine = (accuracies[head] - control[head] for head in control)
+        changes = (affine - linear).dropna()
+        line: Row = {"run": name, "episodes": len(changes)}
+        for what, points in {"linear": linear, "affine": affine, "change": changes}.items():
+            means = points.loc[changes.index].mean(axis=1)
+            half = 1.96 * means.std() / len(means) ** 0.5
+            line[what] = f"{means.mean():+.2f} ± {half:.2f}"
+        lines.append(line)
+    return sorted(lines, key=lambda line: line["run"])
+
+
+def read_accuracies(network: Network, head: str) -> "DataFrame":
+    """Return the accuracies of a head in percent by episode and column, its name left out."""
+    from pandas import DataFrame, Series
+
+    return DataFrame(
+        {
+            str(one.result.column).replace(f"/{head}@", " "): Series(
+                100 * one.records.accuracy, one.records.index
+            )
+            for one in network.loaded
+            if one.result.column.task.head == head
+        }
+    )
+
+
+def pilot_transfer() -> Table:
+    """Return how transfer with linear heads goes with accuracy on the source and the analyses.
+
+    Repeated without the warm starts, which have a constant learning rate, and without the controls
+    of these and of the meta-learners.
+    """
+    from scipy.stats import pearsonr, spearmanr
+
+    board = read_method_boards(PILOT / "entries")[0]
+    apart = {r.name for r in board.rows if r.schedule == "constant" or "-as-anil" in r.name}
+    transfer = {}
+    for network in read_pilot():
+        results = [one.result for one in network.loaded]
+        scores = [r.score.mean for r in results if r.column.task.head == "linear"]
+        transfer[network.facts.weights_hash] = (network.name.partition(" seed")[0], mean(scores))
+    rows = [r for r in board.rows if r.overall and r.source_accuracy]
+    title = "accuracy on the source (Pearson's r of rows)"
+    pairs = {title: [(r.name, r.overall.mean, r.source_accuracy) for r in rows]}
+    for analysis, name in CORRELATED:
+        pairs[f"{name} (Spearman's of runs)"] = [
+            (*transfer[record.backbone.weights_hash], measure.value)
+            for record in read_analyses(PILOT)
+            if record.question.what == analysis
+            for measure in record.finding.measures
+            if measure.name == name
+        ]
+    lines: Table = []
+    for what, every in pairs.items():
+        correlate = pearsonr if what == title else spearmanr
+        ordinary = [pair for pair in every if pair[0] not in apart]
+        texts = [
+            f"{correlate(*list(zip(*some, strict=True))[1:])[0]:.2f} of {len(some)}"
+            for some in (every, ordinary)
+        ]
+        lines.append({"measure": what, "all": texts[0], "without the six": texts[1]})
+    return lines
+
+
 def read_analyses(study: Path) -> Iterator[Analysis]:
     """Yield the records of a study's analyses, by run and question."""
     with gzip.open(study / PACKED, "rt", encoding="utf8") as lines:
@@ -71,11 +164,10 @@ def pilot_analyses() -> Table:
     """Return what the analyses measured in the runs of the pilot study, one row per run."""
     (_, _, *runs), body = analysis_table(list(read_analyses(PILOT)))
     values = {measure: dict(zip(runs, row, strict=True)) for _, measure, *row in body}
-    lines: list[Row] = [
+    return [
         {"run": run} | {header: values[measure][run] for measure, header in PILOT_MEASURES.items()}
         for run in runs
     ]
-    return ("run", *PILOT_MEASURES.values()), lines
 
 
 @cache
@@ -114,7 +206,7 @@ def make_gains(
     label: str, boards: Iterable[tuple[str | int, MethodBoard]], methods: Collection[str] = ()
 ) -> Table:
     """Return the gains of the rows of some boards, or of some methods. label: of the boards."""
-    lines: list[Row] = [
+    return [
         {
             label: key,
             "method": method,
@@ -128,7 +220,6 @@ def make_gains(
         for row in board.rows
         if (method := describe_method(row)) in methods or not methods
     ]
-    return tuple(lines[0]), lines
 
 
 def describe_method(row: MethodRow) -> str:
@@ -152,39 +243,33 @@ def regime_carry() -> Table:
     """Return how gains in-domain go with gains on the targets, over the methods of a network."""
     from scipy.stats import pearsonr, spearmanr
 
-    lines: list[Row] = []
+    lines: Table = []
     for network, board in list_networks():
         gains = [(r.source_gain.gap, r.gain.gap) for r in board.rows if r.source_gain and r.gain]
         if len(gains) > 2:
-            pair = list(zip(*gains, strict=True))
-            texts = {
-                "Pearson's r": f"{pearsonr(*pair)[0]:.2f}",
-                "Spearman's rho": f"{spearmanr(*pair)[0]:.2f}",
-            }
+            r, rho = (f(*zip(*gains, strict=True))[0] for f in (pearsonr, spearmanr))
+            texts = {"Pearson's r": f"{r:.2f}", "Spearman's rho": f"{rho:.2f}"}
             lines.append({"network": network, "methods": len(gains), **texts})
-    return tuple(lines[0]), lines
+    return lines
 
 
 def regime_power() -> Table:
     """Return the gain that five seeds detect in four of five studies, before any correction."""
-    lines: list[Row] = []
+    lines: Table = []
     for network, board in list_networks():
         gains = {
             "in-domain": [row.source_gain for row in board.rows],
             "targets": [row.gain for row in board.rows],
         }
-        several = {
-            what: [gain.by_seed for gain in some if gain and len(gain.by_seed) > 2]
-            for what, some in gains.items()
-        }
-        for what, by_seed in several.items() if all(several.values()) else ():
-            sd = math.sqrt(mean(variance(gaps) for gaps in by_seed))
-            headers = {3: "detected by 3 seeds", 5: "by 5", 10: "by 10"}
-            lines.append(
-                {"network": network, "gain": what, "sd over seeds": to_percent(sd)}
-                | {text: to_percent(find_detectable(sd, n)) for n, text in headers.items()}
-            )
-    return tuple(lines[0]), lines
+        for what, some in gains.items():
+            if by_seed := [gain.by_seed for gain in some if gain and len(gain.by_seed) > 2]:
+                sd = math.sqrt(mean(variance(gaps) for gaps in by_seed))
+                headers = {3: "detected by 3 seeds", 5: "by 5", 10: "by 10"}
+                lines.append(
+                    {"network": network, "gain": what, "sd over seeds": to_percent(sd)}
+                    | {text: to_percent(find_detectable(sd, n)) for n, text in headers.items()}
+                )
+    return lines
 
 
 def find_detectable(sd: float, seeds: int, power: float = 0.8) -> float:
@@ -205,19 +290,19 @@ def regime_rounds() -> Table:
     rounds = runs["rounds"].str.split(expand=True).astype(float)
     is_shown = runs.method.isin(ROUND_METHODS) & (runs.schedule == "constant")
     is_shown &= (runs.images_per_class == SUBSET) & (rounds.notna().sum(axis=1) == ROUNDS)
-    lines: list[Row] = []
+    lines: Table = []
     for (network, method), values in rounds[is_shown].groupby([runs.network, runs.method]):
         after = {f"round {i}": f"{values[i].mean():.2f}" for i in range(ROUNDS)}
         spread = f"{values[ROUNDS - 1].std():.2f}" if len(values) > 1 else "-"
         lines.append(
             {"network": network, "method": method, "seeds": len(values), **after, "sd": spread}
         )
-    return tuple(lines[0]), lines
+    return lines
 
 
 def regime_analyses() -> Table:
     """Return means over seeds, and gaps to plain training with a t test over seeds."""
-    lines: list[Row] = []
+    lines: Table = []
     for network, methods in read_measures().items():
         columns = {title: compare_measure(methods, name) for name, title in REGIME_MEASURES.items()}
         lines += [
@@ -225,7 +310,7 @@ def regime_analyses() -> Table:
             | {title: texts.get(method, "-") for title, texts in columns.items()}
             for method in MEASURED_METHODS
         ]
-    return tuple(lines[0]), lines
+    return lines
 
 
 Measures = Mapping[str, Mapping[int, float]]
@@ -267,6 +352,8 @@ def compare_measure(methods: Mapping[str, Measures], name: str) -> dict[str, str
 
 TABLES: dict[str, Callable[[], str | Table]] = {
     "pilot": pilot_gains,
+    "affine": pilot_affine,
+    "transfer": pilot_transfer,
     "inside": pilot_analyses,
     "regime_gains": regime_gains,
     "regime_carry": regime_carry,

@@ -1,6 +1,6 @@
 """Recompute one result of the pilot study without fsbench.
 
-    PYTHONPATH=tests python -m studies.recompute_cell RUN EPISODES IMAGES ENTRY COLUMN
+    PYTHONPATH=tests python -m studies.recompute_result RUN EPISODES IMAGES ENTRY COLUMN
 
 RUN: folder of a pilot run, for its model.safetensors; EPISODES: the file that `fsbench episodes
 export` wrote; IMAGES: the folder that the paths in it are relative to; ENTRY: folder of an entry or
@@ -20,13 +20,14 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.torch import load_file
-from studies.stored import read_results
 from timm.models.resnet import BasicBlock, ResNet
 from torch import Tensor, nn
 from torchvision.transforms import v2
@@ -37,6 +38,33 @@ EPOCHS, BATCH = 100, 4
 SGD = {"lr": 0.01, "momentum": 0.9, "dampening": 0.9, "weight_decay": 0.001}
 SHARE, QUERIES, POINTS = 1 / 200, 3, 0.05
 """Limits of agreement: share of all queries, queries of one episode, points between the means."""
+
+
+class StoredResult(NamedTuple):
+    """A result: which queries (E, n_way * n_query) are right, and what its episodes depend on."""
+
+    column: str
+    dataset: str
+    episode: dict[str, Any]
+    correct: NDArray[np.bool_]
+
+
+def read_result(entry: Path, column: str, run: str) -> StoredResult:
+    """Read a result of a run, or the first one of the column if none is of that run."""
+    file = json.loads((entry / "entry.json").read_text(encoding="utf8"))
+    lines = [(i, r) for i, r in enumerate(file["results"]) if r["column"].startswith(column)]
+    of_run = [(i, r) for i, r in lines if file["models"][r["model"]]["ref"].endswith(f"/{run}")]
+    number, line = (of_run or lines)[0]
+    (path,) = entry.glob("outcomes-*.arrow.zst")
+    with pa.input_stream(path, compression="zstd") as stream:
+        table = pa.ipc.open_file(stream.read()).read_all()
+    rows = table.filter(pa.compute.equal(table["result"], number))["correct"].to_pylist()
+    spec = file["specs"][line["spec"]]["episode"]
+    packed = np.array([np.frombuffer(bits, np.uint8) for bits in rows])
+    by_class = packed.reshape(len(rows), spec["n_way"], -1)
+    right = np.unpackbits(by_class, axis=-1, count=spec["n_query"]).astype(bool)
+    dataset = re.sub(r"\+[0-9a-f]{8}$", "", file["datasets"][line["dataset"]]["name"])
+    return StoredResult(line["column"], dataset, spec, right.reshape(len(rows), -1))
 
 
 def network(weights: dict[str, Tensor]) -> nn.Module:
@@ -105,29 +133,26 @@ def episode(
     return (head(query).argmax(dim=1) == truth).numpy()
 
 
-def flat(classes: list[list[str]]) -> list[str]:
-    return [name for names in classes for name in names]
-
-
 def main(run: Path, episodes: Path, images: Path, entry: Path, column: str) -> int:
     """Print both means and whether they agree; return 1 if they do not."""
-    stored = [r for r in read_results(entry) if r.column.startswith(column)]
-    result = next((r for r in stored if r.model.endswith(f"/{run.name}")), stored[0])
-    spec = json.dumps(result.spec["episode"], sort_keys=True, separators=(",", ":"))
+    result = read_result(entry, column, run.name)
+    spec = json.dumps(result.episode, sort_keys=True, separators=(",", ":"))
     stream = hashlib.sha256(spec.encode()).hexdigest()
-    dataset = re.sub(r"\+[0-9a-f]{8}$", "", result.dataset)  # the digest of a path
     drawn = [json.loads(line) for line in episodes.read_text().splitlines()]
-    files = sorted({name for e in drawn for name in flat(e["support"]) + flat(e["query"])})
+    parts = [
+        [[name for names in e[part] for name in names] for part in ("support", "query")]
+        for e in drawn
+    ]
+    files = sorted({name for names in parts for part in names for name in part})
     vectors = features(network(load_file(run / "model.safetensors")), images, files)
     plain = np.array(
         [
             episode(
-                torch.stack([vectors[name] for name in flat(e["support"])]),
-                torch.stack([vectors[name] for name in flat(e["query"])]),
+                *(torch.stack([vectors[name] for name in part]) for part in names),
                 len(e["class_ids"]),
-                (stream, dataset, e["index"]),
+                (stream, result.dataset, e["index"]),
             )
-            for e in drawn
+            for e, names in zip(drawn, parts, strict=True)
         ]
     )
     board = result.correct[: len(plain)]
