@@ -19,7 +19,7 @@ def run_git(folder: Path, *arguments: str, fix: str = FIX, git_dir: Path | None 
     git = shutil.which("git")
     if git is None:
         raise UsageError("there is no git on PATH", fix="install git")
-    settings = [word for setting in SETTINGS for word in ("-c", setting)]
+    settings = [text for setting in SETTINGS for text in ("-c", setting)]
     done = subprocess.run(
         [git, "-C", str(folder), *settings, *arguments],
         capture_output=True,

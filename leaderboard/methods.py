@@ -164,7 +164,7 @@ def split_conditions(backbones: Mapping[str, BackboneFacts]) -> dict[str, list[s
         for part in joined or parts[:1]:
             members[part].append(entry)
     return {
-        ", ".join(word for word, shown in zip(part, differ, strict=True) if shown and word): entries
+        ", ".join(text for text, shown in zip(part, differ, strict=True) if shown and text): entries
         for part, entries in members.items()
     }
 

@@ -34,12 +34,12 @@ def group_networks(
         identity = loaded.result.backbone.identity
         models[identity in controls].setdefault(identity, []).append(loaded)
     networks = []
-    for is_control, word in ((False, "seed"), (True, "control")):
+    for is_control, kind in ((False, "seed"), (True, "control")):
         of_kind = list(models[is_control].values())
         numbers = number_seeds([of_model[0].result.backbone for of_model in of_kind])
         for seed, of_model in sorted(zip(numbers, of_kind, strict=True), key=itemgetter(0)):
             is_only = len(of_kind) == 1 and not is_control
-            name = entry if is_only else f"{entry} {word} {seed}"
+            name = entry if is_only else f"{entry} {kind} {seed}"
             networks.append(Network(name, tuple(of_model), seed, is_control))
     return tuple(networks)
 

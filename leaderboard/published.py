@@ -82,10 +82,10 @@ def select_published(
     datasets = {task.dataset for task in tasks}
     domains = {*sources} | ({SOURCE} if track and track.data else set())
 
-    def is_shown(cell: PublishedCell) -> bool:
-        if cell.in_domain:
-            return cell.dataset in domains
-        return cell.dataset in datasets and head in {None, cell.adaptation}
+    def is_shown(number: PublishedCell) -> bool:
+        if number.in_domain:
+            return number.dataset in domains
+        return number.dataset in datasets and head in {None, number.adaptation}
 
     cut = (
         entry.model_copy(update={"cells": tuple(filter(is_shown, entry.cells))})

@@ -73,11 +73,11 @@ def read_verification(
         is_later = line.entry == entry.name or came >= line.date
         if key in results and (is_current or (line.verdict == "failed" and is_later)):
             newest[key] = line
-    n_stated = sum(badge.entry_digest == entry.digest for _, badge in badges)
+    n_badges = sum(badge.entry_digest == entry.digest for _, badge in badges)
     return Verification(
         len(results),
         {key: line.verdict for key, line in newest.items()},
         max((line.date for line in newest.values()), default=""),
-        n_stated - len(current),
+        n_badges - len(current),
         tuple(check for badge in current for check in badge.checks),
     )

@@ -83,11 +83,11 @@ class Gaps(Mapping[str, Paired]):
     has_seeds: NDArray[np.bool_]
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def rows(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
     def __getitem__(self, name: str) -> Paired:
-        i = self.places[name]
+        i = self.rows[name]
         gap, se, freedom = float(self.gap[i]), float(self.se[i]), float(self.freedom[i])
         paired = statistics.z_test(gap, se, int(self.n[i]), freedom, int(self.fewest[i]))
         if self.has_seeds[i]:

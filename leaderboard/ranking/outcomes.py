@@ -131,22 +131,22 @@ class SummedCounts:
 class VerifiedResult(Loaded):
     """A checked result whose records are read again when they are needed.
 
-    place: in its entry; source: the file of outcomes; digest: of that file; held_out: the outcomes
-    by the held-out rule of a probe, None if `outcomes` are the only ones.
+    position: in its entry; source: the file of outcomes; digest: of that file; held_out: the
+    outcomes by the held-out rule of a probe, None if `outcomes` are the only ones.
     """
 
-    place: int
+    position: int
     source: Path
     digest: str
     outcomes: Outcomes
     held_out: Outcomes | None
 
-    def __init__(self, loaded: Loaded, place: int, source: Path, digest: str) -> None:
+    def __init__(self, loaded: Loaded, position: int, source: Path, digest: str) -> None:
         held_out = extract_outcomes(loaded, True) if has_second_rule(loaded.result) else None
         vars(self).update(
             folder=loaded.folder,
             result=loaded.result,
-            place=place,
+            position=position,
             source=source,
             digest=digest,
             outcomes=extract_outcomes(loaded),
@@ -157,7 +157,7 @@ class VerifiedResult(Loaded):
     def records(self) -> Records:
         """Read the records. Raises ValidationFailed if the outcomes of the entry changed."""
         table = read_outcome_table(self.source, self.digest)
-        [records] = table.records([(self.result.spec, self.result.score.n)], self.place)
+        [records] = table.records([(self.result.spec, self.result.score.n)], self.position)
         return records
 
 

@@ -120,14 +120,14 @@ def compute_errors(
     Of several rows they are (rows, N). They are nan for one outcome, which has no spread.
     """
     n = one.counts.shape[1]
-    out_of, own_squares, own_sums = (x[row, None] for x in (one.out_of, one.squares, one.sums))
+    out_of, row_squares, row_sums = (x[row, None] for x in (one.out_of, one.squares, one.sums))
     common = np.lcm(out_of, many.out_of[first:])
     if n == 1:
         return np.full(common.shape, math.nan)
     a, b = common // out_of, common // many.out_of[first:]
     products = (many.counts[first:] @ one.counts[row].T).T.astype(np.float64)
-    squares = a**2 * own_squares + b**2 * many.squares[first:] - 2 * a * b * products
-    sums = a * own_sums - b * many.sums[first:]
+    squares = a**2 * row_squares + b**2 * many.squares[first:] - 2 * a * b * products
+    sums = a * row_sums - b * many.sums[first:]
     spread = np.maximum(n * squares - sums**2, 0)
     return np.asarray(np.sqrt(spread / (n - 1)) / (n * common))
 
@@ -151,10 +151,10 @@ class PairwiseGaps:
         """Return the leader's gap over each of the others, in their order."""
         fields = np.empty((5, len(others)))
         for field in self.fields:
-            places = [i for i, name in enumerate(others) if name in field.order]
-            if places:
-                rows = np.array([field.order[others[i]] for i in places])
-                fields[:, places] = self.against(leader, field, rows)
+            indices = [i for i, name in enumerate(others) if name in field.order]
+            if indices:
+                rows = np.array([field.order[others[i]] for i in indices])
+                fields[:, indices] = self.against(leader, field, rows)
         gap, se, freedom, n, fewest = fields
         no_seeds = np.zeros(len(others), np.bool_)
         gaps = Gaps(tuple(others), gap, se, freedom, n, fewest, no_seeds)

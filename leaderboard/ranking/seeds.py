@@ -265,11 +265,11 @@ class SeedErrors:
         pooled = self.pooled
         if row not in self.several:
             return SeedPart(pooled.variance, 0.0, pooled.freedom) if pooled else SeedPart(0.0)
-        own = self.estimates[row]
+        estimate = self.estimates[row]
         if pooled is None:
-            return SeedPart(own.between, own.residual, own.seeds - 1, own.seeds)
-        least = pooled.least / own.seeds + own.residual
-        return SeedPart(max(own.between, least), own.residual, pooled.freedom)
+            return SeedPart(estimate.between, estimate.residual, estimate.seeds - 1, estimate.seeds)
+        least = pooled.least / estimate.seeds + estimate.residual
+        return SeedPart(max(estimate.between, least), estimate.residual, pooled.freedom)
 
     def widen_gaps(self, row: str, gaps: Gaps) -> Gaps:
         """Return the gaps of a row with the variance of the seeds of both sides."""

@@ -118,12 +118,12 @@ def build_study_rows(
         column = {"source": source, "architecture": architecture, "input_size": side}
         coefficients = chosen_coefficients(method, setting, network)
         ending = "" if network == VGG else f"_{source}_{architecture}"
-        stated = row if network == VGG and not accuracy else f"{row}, {NETWORKS[network]}"
+        label = row if network == VGG and not accuracy else f"{row}, {NETWORKS[network]}"
         rows.append(
             PaperRecipe(
                 name=name + ending,
                 paper=PAPER,
-                row=stated,
+                row=label,
                 overrides={**PROTOCOL, **fields, **column, **coefficients, **literal},
                 figures=(PublishedFigure(accuracy=accuracy),) if accuracy else (),
             )

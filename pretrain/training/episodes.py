@@ -130,8 +130,8 @@ class MetaLearner(Method):
 
     def tasks(self, batch: Batch) -> Iterator[TaskImages]:
         """Yield the batch's tasks; images are ordered by class, the support of each first."""
-        places = torch.arange(self.task_images, device=batch.labels.device).view(self.way, -1)
-        parts = places[:, : self.shots].flatten(), places[:, self.shots :].flatten()
+        positions = torch.arange(self.task_images, device=batch.labels.device).view(self.way, -1)
+        parts = positions[:, : self.shots].flatten(), positions[:, self.shots :].flatten()
         for first in range(0, len(batch.labels), self.task_images):
             support, query = (first + part for part in parts)
             yield TaskImages(

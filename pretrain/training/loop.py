@@ -91,9 +91,9 @@ def train_recipe(
     recipe = fit_round_steps(recipe, source)
     if not run_folder.is_finished(out):
         recipe.require_installed()
-    with open_ranks(device) as (ranks, place), run_folder.claim_folder(out, recipe, source, ranks):
+    with open_ranks(device) as (ranks, local), run_folder.claim_folder(out, recipe, source, ranks):
         if not run_folder.is_finished(out):
-            Trainer(recipe, source, out, place, report, watch, ranks).run()
+            Trainer(recipe, source, out, local, report, watch, ranks).run()
     return out
 
 

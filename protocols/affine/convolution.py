@@ -90,7 +90,7 @@ class Axis(NamedTuple):
     """Rows, or columns, of a convolution: of its map, its output and its kernel."""
 
     size: int
-    places: int
+    positions: int
     kernel: int
     stride: int
     padding: int
@@ -99,19 +99,19 @@ class Axis(NamedTuple):
     def windows(self) -> list[tuple[slice, slice]]:
         """Return each different part of the map, without padding, and the outputs that read it."""
         readers: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for place in range(self.places):
-            low = place * self.stride - self.padding
-            readers[max(0, low), min(self.size, low + self.kernel)].append(place)
+        for position in range(self.positions):
+            low = position * self.stride - self.padding
+            readers[max(0, low), min(self.size, low + self.kernel)].append(position)
         return [(slice(*part), slice(p[0], p[-1] + 1)) for part, p in readers.items()]
 
-    def taps(self, part: slice, place: int) -> slice:
+    def taps(self, part: slice, position: int) -> slice:
         """Return the taps of the kernel that this output lays on this part of the map."""
-        low = place * self.stride - self.padding
+        low = position * self.stride - self.padding
         return slice(part.start - low, part.stop - low)
 
     def rest(self) -> int:
         """Return how many rows at the end of the padded map no output reads."""
-        reach = (self.places - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
+        reach = (self.positions - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
         return self.size + 2 * self.padding - reach
 
 
@@ -134,7 +134,7 @@ def pack(layer: nn.Conv2d, x: Tensor) -> Operation:
             return window_products(layer, rows, columns)
         if one_tap and rows.stride * columns.stride > 1:
             return point_products(layer, rows, columns)
-    if leaves_half(layer) and columns.places == columns.size and columns.size % 2 == 0:
+    if leaves_half(layer) and columns.positions == columns.size and columns.size % 2 == 0:
         return PairedColumns(layer, x)
     return PackedConvolution(layer, x, axes)
 
@@ -158,9 +158,9 @@ class PackedConvolution:
         self.geometry = (padding, *strides)
         self.transposed_geometry = (padding, [axis.rest() for axis in axes], *strides)
         self.kernel = ONEDNN._reorder_convolution_weight(weight, *self.geometry, x.shape)
-        places = [axis.places for axis in axes]
+        positions = [axis.positions for axis in axes]
         self.transposed = ONEDNN._reorder_convolution_transpose_weight(
-            weight, *self.transposed_geometry, [len(x), len(weight), *places]
+            weight, *self.transposed_geometry, [len(x), len(weight), *positions]
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -248,7 +248,7 @@ class Products:
     def __init__(self, parts: Sequence[Product], layer: nn.Conv2d, axes: Sequence[Axis]) -> None:
         self.parts = parts
         self.map = (*(axis.size for axis in axes), layer.in_channels)
-        self.output = (*(axis.places for axis in axes), layer.out_channels)
+        self.output = (*(axis.positions for axis in axes), layer.out_channels)
         whole = (ALL, *(slice(0, axis.size) for axis in axes))
         self.is_whole = [part.read for part in parts] == [whole]
 
@@ -282,14 +282,14 @@ def window_products(layer: nn.Conv2d, rows: Axis, columns: Axis) -> Products:
     """
     weight, parts = layer.weight.detach(), []
     for (top, i), (left, j) in product(rows.windows(), columns.windows()):
-        places = list(product(range(i.start, i.stop), range(j.start, j.stop)))
+        positions = list(product(range(i.start, i.stop), range(j.start, j.stop)))
         matrix = torch.cat(
             [
                 weight[:, :, rows.taps(top, y), columns.taps(left, x)].permute(0, 2, 3, 1)
-                for y, x in places
+                for y, x in positions
             ]
         )
-        bias = None if layer.bias is None else layer.bias.repeat(len(places))
+        bias = None if layer.bias is None else layer.bias.repeat(len(positions))
         parts.append(Product((ALL, top, left), (ALL, i, j), matrix.flatten(1), bias))
     return Products(parts, layer, (rows, columns))
 

@@ -86,8 +86,8 @@ def stack_images(
     first = dict(zip(by_class, accumulate(map(len, by_class.values()), initial=0), strict=False))
     starts = np.array([[first[c] for c in episode.class_ids.tolist()] for episode in episodes])
     sides = ([episode.support for episode in episodes], [episode.query for episode in episodes])
-    places = [(np.stack(side) + starts[:, :, None]).reshape(len(starts), -1) for side in sides]
-    return np.take(np.concatenate(list(by_class.values())), np.concatenate(places, axis=1))
+    rows = [(np.stack(side) + starts[:, :, None]).reshape(len(starts), -1) for side in sides]
+    return np.take(np.concatenate(list(by_class.values())), np.concatenate(rows, axis=1))
 
 
 def gather_features(

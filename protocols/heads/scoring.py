@@ -55,33 +55,33 @@ def score_dense_queries(
     correct = records.correct.sum(axis=2, dtype=np.int64)
     classes = np.stack([episode.class_ids for episode in episodes])
     for class_id, images in inputs.dataset.by_class.items():
-        places = np.argwhere(classes == class_id)
-        if places.size:
-            free = np.stack([episodes[e].query_candidates[label] for e, label in places])
-            sampled = np.stack([episodes[e].query[label] for e, label in places])
+        pairs = np.argwhere(classes == class_id)
+        if pairs.size:
+            free = np.stack([episodes[e].query_candidates[label] for e, label in pairs])
+            sampled = np.stack([episodes[e].query[label] for e, label in pairs])
             np.put_along_axis(free, sampled, False, axis=1)
-            correct[tuple(places.T)] += count_correct(inputs, images, heads, places, free)
+            correct[tuple(pairs.T)] += count_correct(inputs, images, heads, pairs, free)
     total = np.array([[free.sum() for free in episode.query_candidates] for episode in episodes])
     return replace(records, dense_correct=correct, dense_total=total)
 
 
 def count_correct(
-    inputs: Inputs, images: Counts, heads: UntrainedHeads, places: Counts, free: NDArray[np.bool_]
+    inputs: Inputs, images: Counts, heads: UntrainedHeads, pairs: Counts, free: NDArray[np.bool_]
 ) -> Counts:
     """Count the images of one class that each head classifies correctly, (n,).
 
-    images (n_c,): of the class; places (n, 2): episode and label of the class there; free (n, n_c):
+    images (n_c,): of the class; pairs (n, 2): episode and label of the class there; free (n, n_c):
     images that count as queries.
     """
-    episode, label = (torch.from_numpy(part).to(inputs.device) for part in places.T.copy())
+    episode, label = (torch.from_numpy(part).to(inputs.device) for part in pairs.T.copy())
     weight = heads.weight.mT[episode].flatten(0, 1)
     bias = heads.bias[episode].flatten()
-    correct = np.zeros(len(places), dtype=np.int64)
+    correct = np.zeros(len(pairs), dtype=np.int64)
     for low in range(0, len(images), IMAGES_AT_ONCE):
         features = gather_features(
             inputs.features, images[low : low + IMAGES_AT_ONCE], heads.weight
         )
-        logits = torch.addmm(bias, features, weight.T).view(len(features), len(places), -1)
+        logits = torch.addmm(bias, features, weight.T).view(len(features), len(pairs), -1)
         hit = (logits.argmax(dim=2) == label).T.cpu().numpy()
         correct += (hit & free[:, low : low + IMAGES_AT_ONCE]).sum(axis=1)
     return correct
