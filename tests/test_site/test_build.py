@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.cli import call
+from support.cli import CommandLine
 from support.site import write_board
 
 from fsbench.core.errors import UsageError
@@ -20,12 +20,12 @@ def board(tmp_path: Path) -> Path:
 
 
 def test_the_command_writes_one_file_and_says_where(
-    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    board: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
-    assert call("leaderboard", "build", "--board", str(board), "-o", str(tmp_path / "site")) == 0
     written = tmp_path / "site" / "index.html"
-    assert capsys.readouterr().out.strip() == str(written)
-    assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]
+    shown = cli("leaderboard", "build", "--board", board, "-o", written.parent).out
+    assert shown.strip() == str(written)
+    assert [*written.parent.iterdir()] == [written]
     assert "</html>" in written.read_text(encoding="utf8")
 
 
