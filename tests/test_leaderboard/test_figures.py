@@ -6,18 +6,16 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from zlib import crc32
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2
-from support.methods import build_board, facts, outcomes, random_init, runs_of
+from support.methods import build_board, facts, random_init, run
 
 from fsbench.core import plotting
 from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, render_figure
-from fsbench.core.schema import BackboneFacts
 from fsbench.results.table import shorten_columns
 from leaderboard.figures import (
     OVER_PLAIN,
@@ -33,7 +31,6 @@ from leaderboard.figures import (
     write_figures,
 )
 from leaderboard.methods import Gain, MethodBoard, MethodRow, MethodScore
-from leaderboard.ranking.outcomes import Outcomes
 
 NAMES = (
     "pilot-seal-s0", "<script>alert(1)</script>", '"&\x00\x1b\ud800\u202e', "日本語のモデル",
@@ -53,23 +50,16 @@ MEANS = np.array(DEMSAR.split(), float).reshape(14, 4)
 COLUMNS = ("isic:5w1s/linear@ibm 32px", "isic:5w5s/linear@ibm 32px", "eurosat:probe 32px")
 
 
-def make_row(
-    name: str, gains: Sequence[tuple[float, float | None] | None] = (), **halves: float | None
-) -> MethodRow:
-    """A row with gains in points and their half-widths by column; halves: of its accuracy."""
-    score: dict[str, Any] = {"mean": 0.5, "ci95": 0.01, "ci95_seeds": 0.02, "n": 9} | halves
-    scores = {
-        column: MethodScore(**score, variance_seeds=None, gains={"normal": make_gain(*gain)})
-        for column, gain in zip(COLUMNS, gains, strict=False)
-        if gain
-    }
-    overall = MethodScore(**score, variance_seeds=None)
-    return MethodRow.model_construct(name=name, scores=scores, overall=overall)
-
-
-def make_gain(points: float, half: float | None) -> Gain:
-    ci95 = None if half is None else half / 100
-    return Gain(gap=points / 100, ci95=ci95, p=0.5, n=9, seeds=(0, 1), covers="seeds and episodes")
+def make_row(name: str, *gains: tuple[float, float | None] | None) -> MethodRow:
+    """A row with gains in points and their half-widths by column."""
+    covers: dict[str, Any] = {"p": 0.5, "n": 9, "seeds": (0, 1), "covers": "seeds and episodes"}
+    score: dict[str, Any] = {"mean": 0.5, "ci95": 0.01, "ci95_seeds": 0.02, "n": 9}
+    score["variance_seeds"] = None
+    scores = {}
+    for column, (points, half) in (pair for pair in zip(COLUMNS, gains, strict=False) if pair[1]):
+        gain = Gain(gap=points / 100, ci95=None if half is None else half / 100, **covers)
+        scores[column] = MethodScore(**score, gains={"normal": gain})
+    return MethodRow.model_construct(name=name, scores=scores, overall=MethodScore(**score))
 
 
 def make_board(*rows: MethodRow) -> MethodBoard:
@@ -77,7 +67,7 @@ def make_board(*rows: MethodRow) -> MethodBoard:
 
 
 def draw_some_columns(names: Sequence[str]) -> Figure | None:
-    rows = [make_row(name, [(float(i), 1.0)]) for i, name in enumerate(names)]
+    rows = [make_row(name, (float(i), 1.0)) for i, name in enumerate(names)]
     return draw_columns(make_board(*rows), rows, "normal", "<b>")
 
 
@@ -92,7 +82,6 @@ DRAWN: dict[str, Callable[[], Figure | None]] = {
 
 
 def axes_of(figure: Figure | None) -> Axes:
-    assert figure is not None
     (axes,) = figure.axes
     return axes
 
@@ -116,12 +105,10 @@ def texts(figure: Figure | None) -> list[str]:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_same_numbers_same_bytes_and_hostile_names_are_text(name: str) -> None:
-    figure, again = DRAWN[name](), DRAWN[name]()
-    assert figure
-    assert again
+    figure = DRAWN[name]()
     made = render_figure(figure, "svg")
     assert made == render_figure(figure, "svg"), "saving changes nothing"
-    assert made == render_figure(again, "svg")
+    assert made == render_figure(DRAWN[name](), "svg")
     svg = made.decode()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\u202a-\u202e]", svg)
     root = ElementTree.fromstring(svg)
@@ -152,7 +139,6 @@ def test_gains_stand_in_order_with_interval_value_and_colour() -> None:
     assert (faces["one"], faces["even"]) == (PAPER, INK)
     intervals = [bar for _, _, bars in axes_of(figure).containers for bar in bars]
     assert [[*bar.get_segments()[0][:, 0]] for bar in intervals] == [[1, 3], [-1, 1], [-3, -1]]
-    assert figure
     assert figure.get_suptitle() == "gains: of 4, 1 significantly above plain training, 1 below"
 
 
@@ -176,8 +162,8 @@ def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
 
 def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -> None:
     rows = [
-        make_row("a", [(2.0, 1.0), (-1.0, 1.5), None]),
-        make_row("b", [(0.0, None), (0.5, 0.4), (-4.0, 1.0)]),
+        make_row("a", (2.0, 1.0), (-1.0, 1.5), None),
+        make_row("b", (0.0, None), (0.5, 0.4), (-4.0, 1.0)),
     ]
     figure = draw_columns(make_board(*rows), rows, "normal", "gain")
     assert texts(figure) == ["+2.0", "-1.0", "+0.0", "+0.5", "-4.0"]
@@ -188,10 +174,8 @@ def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -
     assert heads == shorten_columns(COLUMNS)[0]
     (mesh,) = axes_of(figure).collections
     values = mesh.get_array()
-    assert values is not None
-    assert np.ma.filled(values, np.nan) == pytest.approx(
-        np.array([[2, -1, np.nan], [0, 0.5, -4]]), nan_ok=True
-    )
+    expected = np.array([[2, -1, np.nan], [0, 0.5, -4]])
+    assert np.ma.filled(values, np.nan) == pytest.approx(expected, nan_ok=True)
     low, none, high = mesh.cmap(mesh.norm([-4.0, 0.0, 4.0]))
     assert low[0] > low[2]  # orange
     assert high[2] > high[0]  # blue
@@ -207,7 +191,6 @@ def test_long_names_leave_room_for_one_row() -> None:
         draw_scatter([Mark(name, 2, 1.0), Mark(name, 2, 2.0)], name, "x", "y"),
         draw_spread(make_board(make_row(name)), name),
     ):
-        assert figure
         figure.draw_without_rendering()
         assert min(axes_of(figure).get_window_extent().size) > 10
 
@@ -238,7 +221,6 @@ def test_average_ranks_are_those_of_the_paper() -> None:
     assert texts(figure) == ["1.96", "2.00", "2.89", "3.14", "critical difference 1.12"]
     thick = [line for line in axes_of(figure).get_lines() if line.get_linewidth() == 4]
     assert [[*line.get_ydata()] for line in thick] == [[0, 2], [2, 3]]
-    assert figure
     assert figure.get_suptitle() == "Average ranks over 14 columns (Friedman's p 0.017)"
 
 
@@ -272,40 +254,20 @@ def test_equal_outcomes_in_another_order_tie() -> None:
     assert compute_ranks(np.array([[one, other, one]] * 2), 0.05)[::2] == ([2.0] * 3, 1.0)
 
 
-LINEAR, AFFINE = "x:5w1s/linear@ibm 32px n_query=5", "x:5w1s/affine@ibm 32px n_query=5"
-
-
-def draw_values(mean: float, name: str) -> Any:
-    """200 outcomes around the mean, half of the noise shared by all names."""
-    shared, noise = (np.random.default_rng(crc32(n.encode())) for n in ("", name))
-    return np.clip(mean + shared.normal(0, 0.05, 200) + noise.normal(0, 0.05, 200), 0, 1)
-
-
-def runs() -> tuple[dict[str, dict[str, Outcomes]], dict[str, BackboneFacts]]:
-    """llf far above normal, lw far below, swr like it; two seeds of normal and llf."""
-    means = {"normal": 0.5, "llf": 0.6, "lw": 0.4, "swr": 0.501}
-    facts_by_entry = {f"{m}{s}": facts(m, s) for m in ("normal", "llf") for s in (0, 1)}
-    facts_by_entry |= {
-        "lw0": facts("lw"),
-        "swr0": facts("swr", flops=2 * 10**12),
-        "random": random_init(),
-    }
-    entries = {
-        name: {
-            LINEAR: outcomes(draw_values(means.get(name[:-1], 0.2), name), "linear"),
-            AFFINE: outcomes(
-                draw_values(means.get(name[:-1], 0.2) + 0.1, f"{name} affine"), "affine"
-            ),
-        }
-        for name in facts_by_entry
-    }
-    return entries, facts_by_entry
-
-
 @pytest.fixture(scope="module")
 def board() -> MethodBoard:
-    entries, facts_by_entry = runs()
-    return build_board([LINEAR, AFFINE], runs_of(entries, facts_by_entry))
+    """llf far above normal, lw far below, swr like it; two seeds of normal and llf."""
+    means = {"normal": 0.5, "llf": 0.6, "lw": 0.4, "swr": 0.501}
+    backbones = {f"{m}{s}": facts(m, s) for m in ("normal", "llf") for s in (0, 1)}
+    backbones |= {"lw0": facts("lw"), "swr0": facts("swr", flops=2 * 10**12)}
+    backbones["random"] = random_init()
+    rng = np.random.default_rng(0)
+    shared, runs = rng.normal(0, 0.05, 200), []
+    for name, backbone in backbones.items():
+        mean = means.get(name[:-1], 0.2)
+        values = {c: mean + shared + rng.normal(0, 0.05, 200) for c in COLUMNS[:2]}
+        runs.append(run(name, backbone, **values))
+    return build_board(COLUMNS[:2], runs)
 
 
 @pytest.fixture(scope="module")
@@ -335,34 +297,28 @@ def test_figures_show_the_numbers_of_the_record(
 ) -> None:
     rows = {row.name: row for row in board.rows}
     gained = {name: rows[name].gain for name in ("llf", "swr", "lw")}
-    gaps = {name: 100 * gain.gap for name, gain in gained.items() if gain}
+    gaps = {name: 100 * gain.gap for name, gain in gained.items()}
     assert row_names(drawn["gains"]) == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
     assert texts(drawn["gains"]) == [f"{gap:+.2f}" for gap in gaps.values()]
     significant = [line.get_color() != INK for line in points(drawn["gains"]).values()]
-    assert significant == [gain.significant for gain in gained.values() if gain]
+    assert significant == [gain.significant for gain in gained.values()]
     assert significant[1:] == [False, False], "one seed shows no significant gain or loss"
     assert row_names(drawn["targets"]) == list(gaps)
     by_column = [rows[n].scores[c].gains["normal"].gap for n in gaps for c in board.columns]
     assert texts(drawn["targets"]) == [f"{100 * gap:+.1f}" for gap in by_column]
     costs = {name: (rows[name].costs["flops"] / 1e12, gap) for name, gap in gaps.items()}
     assert positions(drawn["cost"]) == costs
-    on_source = {n: rows[n].source_gain for n in gaps}
-    carried = {n: (100 * gain.gap, gaps[n]) for n, gain in on_source.items() if gain}
+    carried = {name: (100 * rows[name].source_gain.gap, gap) for name, gap in gaps.items()}
     assert positions(drawn["carry"]) == carried
-    accuracies = {
-        row.name: (100 * row.source_accuracy, 100 * row.overall.mean)
-        for row in board.rows
-        if row.source_accuracy is not None and row.overall
-    }
+    in_domain = [row for row in board.rows if row.source_accuracy is not None]
+    accuracies = {r.name: (100 * r.source_accuracy, 100 * r.overall.mean) for r in in_domain}
     assert positions(drawn["in_domain"]) == accuracies
     names = row_names(drawn["spread"])
     assert sorted(names) == ["llf", "normal"], "rows of several seeds"
-    for line, kind in zip(
-        axes_of(drawn["spread"]).get_lines(), ("ci95", "ci95_seeds"), strict=True
-    ):
-        assert line.get_xdata() == pytest.approx(
-            [100 * getattr(rows[name].overall, kind) for name in names]
-        )
+    lines = axes_of(drawn["spread"]).get_lines()
+    for line, kind in zip(lines, ("ci95", "ci95_seeds"), strict=True):
+        halves = [100 * getattr(rows[name].overall, kind) for name in names]
+        assert line.get_xdata() == pytest.approx(halves)
 
 
 def test_tracks_have_files_of_their_own(
