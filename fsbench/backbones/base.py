@@ -152,13 +152,8 @@ class Backbone:
             raise UsageError(
                 f"model name {name[:100]!r}", fix="use letters, digits and . _ + - = @ only"
             )
-        preprocessing = Preprocessing.stated(
-            USER,
-            input_size=input_size,
-            mean=parse_statistics(mean, "mean"),
-            std=parse_statistics(std, "std"),
-        )
-        if missing := [field for field in NEEDED if field not in preprocessing.values()]:
+        preprocessing = Preprocessing.stated(USER, input_size=input_size, mean=mean, std=std)
+        if missing := [field for field in NEEDED if field not in preprocessing.values]:
             raise unknown_error(name, missing, preprocessing, keywords=True)
         network, kind = copy.deepcopy(module).cpu(), type(module).__name__
         loaded = LoadedNetwork(network, kind, "as the module returns them", preprocessing)
@@ -271,12 +266,11 @@ def feature_spec(
 
 def merge_stated(spec: FeatureSpec, preprocessing: Preprocessing) -> dict[str, Any]:
     """Return the facts about preprocessing: the user's where stated, and who states each."""
-    chosen = Preprocessing.stated(USER, mean=spec.mean, std=spec.std).over(preprocessing)
-    sources = dict(chosen.sources)
-    for name in ("mean", "std"):
-        if sources.get(name) == USER and name in preprocessing.sources:
-            sources[name] = f"{USER}, in place of {preprocessing.sources[name]}"
-    return {"input_size": None, "mean": None, "std": None, **chosen.values(), "stated_by": sources}
+    chosen = Preprocessing.stated(USER, mean=spec.mean, std=spec.std)
+    sources = preprocessing.sources | chosen.sources
+    for name in chosen.values.keys() & preprocessing.values:
+        sources[name] = f"{USER}, in place of {preprocessing.sources[name]}"
+    return {**dict.fromkeys(NEEDED), **chosen.over(preprocessing).values, "stated_by": sources}
 
 
 def fixed_images(size: int) -> Tensor:

@@ -17,7 +17,7 @@ from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FIXES, SUFFIXES, FileReference
-from fsbench.backbones.preprocessing import unknown_error
+from fsbench.backbones.preprocessing import NEEDED, USER, Preprocessing, unknown_error
 from fsbench.backbones.sources import SOURCES, BackboneRequest, run
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
@@ -93,19 +93,17 @@ def load_backbone(
     request = make_request(ref, arch, random_init, report)
     with stream("random-init", random_init or 0):
         loaded = request.load()
-    facts, size = loaded.preprocessing, loaded.preprocessing.input_size or test_size
-    mean, std = features.mean or facts.mean, features.std or facts.std
-    values = {"input_size": facts.input_size, "mean": mean, "std": std}
-    statistics = ("mean", "std") if facts.problems or random_init is not None else ()
-    if missing := [n for n in values if n in {*needs, *statistics} and values[n] is None]:
+    facts = loaded.preprocessing
+    chosen = Preprocessing.stated(USER, mean=features.mean, std=features.std)
+    values = facts.over(chosen).values  # a control is calibrated as its network states
+    statistics = ("mean", "std") if facts.problem or random_init is not None else ()
+    if missing := [n for n in NEEDED if n in {*needs, *statistics} and n not in values]:
         raise unknown_error(ref, missing, facts, loaded.hint)
-    if random_init is not None and mean and std:  # as the network states, whatever the user's flags
+    if random_init is not None:
         side = facts.input_size or loaded.test_size
-        calibration = calibrate(loaded.module, side, facts.mean or mean, facts.std or std)
-        loaded.more["calibration"] = calibration
-    backbone = Backbone.of(
-        loaded, ref, request.source.replace("_", "-"), features, random_init, size
-    )
+        loaded.more["calibration"] = calibrate(loaded.module, side, values["mean"], values["std"])
+    source = request.source.replace("_", "-")
+    backbone = Backbone.of(loaded, ref, source, features, random_init, test_size)
     return Backbone(backbone.facts, backbone.module.to(torch.device(device)))
 
 

@@ -10,12 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field, PositiveFloat, TypeAdapter, ValidationError
+from typing import Any
 
 from fsbench.core.errors import CheckpointError, UsageError, ValidationFailed
-from fsbench.core.io import explain_errors, read_json
+from fsbench.core.io import read_json
 from fsbench.core.schema import USER as USER
 from fsbench.core.specs import Triple
 
@@ -42,40 +40,32 @@ UNREAD = re.compile(r"do_\w+|rescale\w*|image_mean|image_std|\w*channel_order|bg
 class Preprocessing:
     """Input size, normalisation and resizing of a network, as far as they are known.
 
-    input_size: side (px) that it was trained at; mean, std: of images in [0, 1]; interpolation: of
-    the resizing; sources: field -> who states it; problems: why something is unknown. The bounds
-    are those of values in files.
+    values: `input_size`, the side (px) that it was trained at; `mean` and `std` of images in
+    [0, 1]; `interpolation` of the resizing; sources: who states each; problem: why one is unknown.
     """
 
-    input_size: Annotated[int, Field(ge=8, le=1024)] | None = None
-    mean: Triple | None = None
-    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = None
-    interpolation: Annotated[str, Field(max_length=40)] | None = None
-    sources: Mapping[str, str] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    problem: str = ""
 
     @classmethod
     def stated(cls, source: str, **values: Any) -> "Preprocessing":
-        """Return the values that are not None, all stated by `source`; mean, std: any sequence."""
+        """Return the values that are not None, all stated by `source`. Raise UsageError.
+
+        mean, std: as `parse_statistics` takes them.
+        """
         values = {name: value for name, value in values.items() if value is not None}
-        values |= {n: tuple(map(float, values[n])) for n in ("mean", "std") if n in values}
-        return cls(**values, sources=dict.fromkeys(values, source))
+        values |= {n: parse_statistics(values[n], n) for n in ("mean", "std") if n in values}
+        return cls(values, dict.fromkeys(values, source))
 
     def over(self, other: "Preprocessing") -> "Preprocessing":
         """Return these values, and those of `other` where nothing is known."""
-        merged = {**other.values(), **self.values()}
-        sources = {name: {**other.sources, **self.sources}[name] for name in merged}
-        return Preprocessing(**merged, sources=sources, problems=(*self.problems, *other.problems))
+        values, sources = {**other.values, **self.values}, {**other.sources, **self.sources}
+        return Preprocessing(values, sources, self.problem or other.problem)
 
-    def of_weights(self) -> "Preprocessing":
-        """Return the values that are not defaults of the architecture."""
-        sources = {name: text for name, text in self.sources.items() if text != DEFAULT}
-        return Preprocessing(**{n: getattr(self, n) for n in sources}, sources=sources)
-
-    def values(self) -> dict[str, Any]:
-        """Return the values that are known, by field."""
-        values = {n: getattr(self, n) for n in (*NEEDED, "interpolation")}
-        return {name: value for name, value in values.items() if value is not None}
+    @property
+    def input_size(self) -> int | None:
+        return self.values.get("input_size")
 
 
 def parse_statistics(values: object, name: str) -> Triple | None:
@@ -140,17 +130,18 @@ def parse_stated(content: Mapping[str, Any], path: Path) -> Preprocessing:
     config = content.get("pretrained_cfg", content)
     config = config if isinstance(config, dict) else {}
     values = {name: config.get(name) for name in (*NEEDED, "interpolation")}
-    if isinstance(size := values["input_size"], list) and size:  # channels, height, width
-        values["input_size"] = size[-1]
+    size, resampling = values["input_size"], values["interpolation"]
+    if isinstance(size, list) and size:  # channels, height, width
+        values["input_size"] = size = size[-1]
     try:
-        for name in ("mean", "std"):
-            if isinstance(values[name], str | float):
-                values[name] = parse_statistics(values[name], name)
-        stated = TypeAdapter(Preprocessing).validate_python(values)
-    except (UsageError, ValidationError) as error:
-        text = error.message if isinstance(error, UsageError) else explain_errors(error)
-        raise CheckpointError(f"{path}: {text}", fix="mend it, or move it away") from error
-    return Preprocessing.stated(path.name, **stated.values())
+        if not isinstance(size, int | None) or not 8 <= (size or 8) <= 1024:
+            raise UsageError(f"input_size {size!r}", fix="state 8 to 1024 px")
+        if not isinstance(resampling, str | None) or len(resampling or "") > 40:
+            raise UsageError(f"interpolation {resampling!r}", fix="state its name")
+        return Preprocessing.stated(path.name, **values)
+    except UsageError as error:
+        fix = "mend it, or move it away"
+        raise CheckpointError(f"{path}: {error.message}", fix=fix) from error
 
 
 def unknown_error(
@@ -170,9 +161,9 @@ def unknown_error(
     arguments = [f"{name}={values[name]!r}" for name in missing]
     added = ", ".join(arguments) if keywords else " ".join(flags)
     names = ", ".join(missing).replace("input_size", "input size")
-    reasons = "".join(f" ({problem})" for problem in preprocessing.problems)
+    reason = f" ({problem})" if (problem := preprocessing.problem) else ""
     return UsageError(
-        f"{ref}: nothing states the {names} of its training{reasons}",
+        f"{ref}: nothing states the {names} of its training{reason}",
         fix=f"add what it was trained with, e.g. {added} (mean and std: {', '.join(STATISTICS)} or "
         f"numbers){hint}",
     )

@@ -184,7 +184,7 @@ def test_a_folder_of_timm_opens_through_its_config(tmp_path: Path) -> None:
         config = json.loads((tmp_path / "config.json").read_text())["pretrained_cfg"]
         assert [facts.input_size, [*facts.mean]] == [config["input_size"][-1], config["mean"]]
         assert facts.stated_by["mean"] == "config.json"
-    with pytest.raises(UsageError, match="does not state its architecture") as caught:
+    with pytest.raises(UsageError, match="does not state the architecture") as caught:
         backbones.load_backbone(str(tmp_path / "model.safetensors"))
     assert "config.json beside it names test_resnet" in caught.value.fix
     assert caught.value.fix.endswith(f"pass {tmp_path}")

@@ -7,7 +7,7 @@ weights come from torch's global generator, which `fsbench.backbones.load_backbo
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -44,9 +44,26 @@ class BackboneRequest:
         loaded: LoadedNetwork = SOURCES.load(self.source).load(self)
         return loaded
 
+    def is_known(self) -> bool:
+        """Return whether `check` raises no UsageError."""
+        try:
+            self.check()
+        except UsageError:
+            return False
+        return True
+
+    def renamed(self, name: str) -> "BackboneRequest":
+        """Return the request to the same source for another name."""
+        return replace(self, ref=self.ref.removesuffix(self.name) + name, name=name)
+
     def split(self) -> tuple[str, dict[str, Argument]]:
-        """Return the name without its arguments, and these; see `split_arguments`."""
-        return split_arguments(self.name)
+        """Return the name and the arguments of NAME?key=value&key=value. Raise UsageError.
+
+        Numbers, true and false get their type.
+        """
+        base, _, query = self.name.partition("?")
+        options = parse_query(query, self.name)
+        return base, {key: convert_text(value) for key, value in options.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +100,6 @@ def split_scheme(ref: str) -> tuple[str, str] | None:
         if source.PREFIX and ref.startswith(source.PREFIX):
             return name, ref.removeprefix(source.PREFIX)
     return None
-
-
-def split_arguments(name: str) -> tuple[str, dict[str, Argument]]:
-    """Split NAME?key=value&key=value; numbers, true and false get their type. Raise UsageError."""
-    base, _, query = name.partition("?")
-    return base, {key: convert_text(value) for key, value in parse_query(query, name).items()}
 
 
 def convert_text(text: str) -> Argument:

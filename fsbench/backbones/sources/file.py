@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from fsbench.backbones import checkpoint, preprocessing
-from fsbench.backbones.checkpoint import KINDS, SUFFIXES, FileReference, find_format
+from fsbench.backbones.checkpoint import KINDS, SUFFIXES, FileReference
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import iterate_states, load_weights
-from fsbench.backbones.preprocessing import WRITTEN, Preprocessing
+from fsbench.backbones.preprocessing import DEFAULT, WRITTEN, Preprocessing
 from fsbench.backbones.sources import Argument, BackboneRequest, LoadedNetwork, split_scheme
 from fsbench.core.errors import CheckpointError, UsageError
 
@@ -32,67 +32,81 @@ FOLDERS: dict[str, list[str]] = KINDS["folders"]
 
 def check(request: BackboneRequest) -> None:
     """Raise UsageError without an architecture, CheckpointError for the first bytes of the file."""
-    file = parse(request)
+    file, architecture = parse(request)
     if request.random_init is None:
         for shard in checkpoint.list_shards(Path(file.path)):
-            find_format(shard)
-    architecture_request(request, file).check()
+            checkpoint.find_format(shard)
+    architecture.check()
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a file. Raise UsageError without an architecture, CheckpointError without full match."""
-    file = parse(request)
-    inner, path = architecture_request(request, file), Path(file.path)
+    file, architecture = parse(request)
+    path = Path(file.path)
     if file.arch == f"transformers:{path.parent}":
-        return replace(inner, random_init=request.random_init).load()
+        return replace(architecture, random_init=request.random_init).load()
     tree = checkpoint.read_checkpoint(path)  # also for a control, which it equals
     layouts = recognise_layouts(iterate_states(tree))
     names = f"{checkpoint.named_architecture(tree)} {path.name}"
-    check_padding(inner, file, names, any(layout.tf for layout in layouts))
-    inner = with_arguments(inner, file, layouts)
-    loaded = inner.load()
-    if inner.source not in {"timm", "fsbench"}:
-        loaded = replace(loaded, architecture=inner.ref)
+    check_padding(architecture, file, names, any(layout.tf for layout in layouts))
+    architecture = with_arguments(architecture, file, layouts)
+    loaded = architecture.load()
+    if architecture.source not in {"timm", "fsbench"}:
+        loaded = replace(loaded, architecture=architecture.ref)
     if request.random_init is None:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
     weights = path.with_name(path.name.removesuffix(checkpoint.INDEX))
-    stated = preprocessing.read_sidecar(weights, inner.name)
+    stated = preprocessing.read_sidecar(weights, architecture.name)
     for layout in layouts:  # the first that fixes them states mean and std
         mean, std = layout.statistics or (None, None)
         stated = stated.over(Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std))
-    beside = preprocessing.sidecar_path(weights)
+    facts, beside = loaded.preprocessing, preprocessing.sidecar_path(weights)
+    sources = {name: by for name, by in facts.sources.items() if by != DEFAULT}
+    of_weights = Preprocessing({name: facts.values[name] for name in sources}, sources)
     return replace(
         loaded,
-        preprocessing=stated.over(loaded.preprocessing.of_weights()),
+        preprocessing=stated.over(of_weights),
         hint=f'; or write {beside}: {{"input_size": 64, "mean": "imagenet", "std": "imagenet"}}',
     )
 
 
-def parse(request: BackboneRequest) -> FileReference:
-    """Return the file of a request; of a folder, with the architecture of its config.json."""
+def parse(request: BackboneRequest) -> tuple[FileReference, BackboneRequest]:
+    """Return the file of weights and the request to the source of its architecture.
+
+    Raises UsageError for a folder without weights and for a file without an architecture.
+    """
     file = FileReference.parse(request.name)
     if file is None:
         raise UsageError(f"there is no file '{request.name}'", fix="check the path")
-    path, arch = weights_in(Path(file.path)), file.arch or request.arch or ""
-    if not arch and (Path(file.path).is_dir() or path.name.endswith(checkpoint.INDEX)):
-        arch = configured_architecture(path)
-    return replace(file, path=str(path), arch=arch)
+    named, arch = Path(file.path), file.arch or request.arch or ""
+    path = find_weights(named) if named.is_dir() else named
+    configured = configured_architecture(path) if not arch and path.name in WEIGHTS else ""
+    if named.is_dir() or path.name.endswith(checkpoint.INDEX):
+        arch = arch or configured
+    file = replace(file, path=str(path), arch=arch)
+    if not arch:
+        if stated := checkpoint.named_architecture(checkpoint.read_checkpoint(path)):
+            fix = f"the file names {stated}: pass {replace(file, arch=stated)}"
+        elif configured:
+            fix = f"config.json beside it names {configured}: pass {path.parent}"
+        else:
+            fix = f"add --arch with a timm name or fsbench/NAME, or {replace(file, arch='ARCH')}"
+        raise UsageError(f"{path} does not state the architecture of its weights", fix=fix)
+    source, name = split_scheme(arch) or ("timm", arch)
+    seed = None if source == "py" else request.random_init or 0
+    return file, replace(request, ref=arch, source=source, name=name, arch=None, random_init=seed)
 
 
-def weights_in(path: Path) -> Path:
-    """Return the weights in a folder, or the path of a file. Raise UsageError without weights."""
-    if not path.is_dir():
-        return path
-    ranked = ("run.json", *WEIGHTS, *FOLDERS)
-    mark = next((name for name in ranked if (path / name).is_file()), "")
+def find_weights(folder: Path) -> Path:
+    """Return the weights in a folder. Raise UsageError without any."""
+    mark = next((n for n in ("run.json", *WEIGHTS, *FOLDERS) if (folder / n).is_file()), "")
     if mark in WEIGHTS:
-        return path / mark
-    files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
+        return folder / mark
+    files = sorted(str(file) for file in folder.iterdir() if file.suffix in SUFFIXES)
     fix = f"pass {', or '.join(files[:10]) or 'a file'}"
-    other = [f"none of {', '.join(WEIGHTS)} is in it", fix]
-    kind, fix = FOLDERS.get(mark, other)
-    raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
+    kind, fix = FOLDERS.get(mark, [f"none of {', '.join(WEIGHTS)} is in it", fix])
+    raise UsageError(f"{folder} is a folder: {kind}", fix=fix.format(folder=folder))
 
 
 def configured_architecture(weights: Path) -> str:
@@ -121,24 +135,6 @@ def join_arguments(name: str, arguments: Mapping[str, Argument]) -> str:
     return name + "?" * bool(arguments) + "&".join(f"{k}={v}" for k, v in arguments.items())
 
 
-def architecture_request(request: BackboneRequest, file: FileReference) -> BackboneRequest:
-    """Return the request to the source of a file's architecture. Raise UsageError without one."""
-    if not file.arch:
-        path = Path(file.path)
-        if stated := checkpoint.named_architecture(checkpoint.read_checkpoint(path)):
-            fix = f"the file names {stated}: pass {replace(file, arch=stated)}"
-        elif path.name in WEIGHTS and (beside := configured_architecture(path)):
-            fix = f"config.json beside it names {beside}: pass {path.parent}"
-        else:
-            fix = f"add --arch with a timm name or fsbench/NAME, or {replace(file, arch='ARCH')}"
-        raise UsageError(
-            f"{file.path} is a file of weights and does not state its architecture", fix=fix
-        )
-    source, name = split_scheme(file.arch) or ("timm", file.arch)
-    seed = None if source == "py" else request.random_init or 0
-    return replace(request, ref=file.arch, source=source, name=name, arch=None, random_init=seed)
-
-
 QUICK = {
     "timm": ("_clip_(?!quick)", "_clip_quickgelu_", "act_layer=gelu"),
     "open_clip": (r"^(ViT\S*)(?<!quickgelu)$", r"\1-quickgelu", "quick_gelu=false"),
@@ -156,23 +152,21 @@ def with_arguments(
     if request.source not in QUICK:
         return request
     name, stated = request.split()
-    prefix = request.ref.removesuffix(request.name)
     for layout in layouts:
         fixed = {k: v for k, v in layout.arguments_for(name).items() if k not in stated}
         for key, value in fixed.items():
             stated[key] = value
             request.report.log(f"{file} is {layout.name}: {key}={value} ({layout.source})")
     pattern, added, plain = QUICK[request.source]
-    quick = re.sub(pattern, added, name, count=1)
-    unstated = plain.partition("=")[0] not in stated and quick != name
-    if unstated and is_known(replace(request, name=quick)):
+    quick = request.renamed(re.sub(pattern, added, name, count=1))
+    if plain.partition("=")[0] not in stated and quick.name != name and quick.is_known():
+        plain_ref = request.renamed(f"{name}?{plain}").ref
         raise UsageError(
-            f"{file} does not tell its activation: {name} has GELU, {quick} QuickGELU",
-            fix=f"pass {replace(file, arch=f'{prefix}{quick}')} for weights of OpenAI, MetaCLIP or "
-            f"DFN, {replace(file, arch=f'{prefix}{name}?{plain}')} for those of LAION",
+            f"{file} does not tell its activation: {name} has GELU, {quick.name} QuickGELU",
+            fix=f"pass {replace(file, arch=quick.ref)} for weights of OpenAI, MetaCLIP or DFN, "
+            f"{replace(file, arch=plain_ref)} for those of LAION",
         )
-    text = join_arguments(name, stated)
-    return replace(request, ref=f"{prefix}{text}", name=text)
+    return request.renamed(join_arguments(name, stated))
 
 
 def check_padding(request: BackboneRequest, file: FileReference, stated: str, tf: bool) -> None:
@@ -181,21 +175,11 @@ def check_padding(request: BackboneRequest, file: FileReference, stated: str, tf
     Raises CheckpointError where the layout of the file (tf), or what it states, tells that it is.
     """
     name = request.split()[0].partition(".")[0]
-    if request.source != "timm" or not is_known(replace(request, name=f"tf_{name}")):
+    padded = request.renamed(f"tf_{name}")
+    if request.source != "timm" or not padded.is_known():
         return
     text = f"{name} has the shapes of tf_{name}, but another padding and epsilon"
-    if tf or f"tf_{name}" in stated:
-        prefix = request.ref.removesuffix(request.name)
-        raise CheckpointError(
-            f"{file} is of tf_{name}; {text}",
-            fix=f"pass {replace(file, arch=f'{prefix}tf_{name}')}",
-        )
+    if tf or padded.name in stated:
+        fix = f"pass {replace(file, arch=padded.ref)}"
+        raise CheckpointError(f"{file} is of tf_{name}; {text}", fix=fix)
     request.report.log(f"{file}: {text}; pass the one that the weights were trained with")
-
-
-def is_known(request: BackboneRequest) -> bool:
-    try:
-        request.check()
-    except UsageError:
-        return False
-    return True

@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import nn
 
-from fsbench.backbones.preprocessing import NEEDED, Preprocessing, parse_statistics
+from fsbench.backbones.preprocessing import NEEDED, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UnknownName, UsageError
 
@@ -61,10 +61,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         architecture=request.ref,
         features=f"as the function's network gives them (source {source})",
         preprocessing=Preprocessing.stated(
-            "attributes of the network",
-            input_size=size,
-            mean=parse_statistics(mean, "mean"),
-            std=parse_statistics(std, "std"),
+            "attributes of the network", input_size=size, mean=mean, std=std
         ),
         hint="; or set the attributes input_size, mean and std of the network",
     )

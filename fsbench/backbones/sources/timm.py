@@ -12,7 +12,7 @@ from torch import nn
 from fsbench.backbones import preprocessing
 from fsbench.backbones.pooling import timm_pool
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
-from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_arguments
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.backbones.sources._hub import commit_of, library_access
 from fsbench.core.errors import UnknownName, UsageError
 
@@ -48,8 +48,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     from timm.data.config import resolve_model_data_config
 
     pretrained = request.random_init is None
-    text = request.ref if request.ref.startswith(HUB) else request.name
-    name, arguments = split_arguments(text)
+    base, arguments = request.split()
+    name = HUB + base if request.source == "hf_hub" else base
     with library_access(request):
         chosen = {"pretrained": True} if pretrained else {"num_classes": 0}
         model = create_timm_network(name, **chosen, **arguments)
@@ -69,7 +69,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         stated = Preprocessing.stated(by, input_size=size, **values)
     return LoadedNetwork(
         module=model,
-        architecture=f"{architecture}{weights}{text.removeprefix(name)}",
+        architecture=f"{architecture}{weights}{request.name.removeprefix(base)}",
         features=describe_features(model),
         preprocessing=Preprocessing.stated("the reference", input_size=side).over(stated),
         test_size=int(side or config["input_size"][-1]),

@@ -163,7 +163,7 @@ def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
         outputs = [processor(image, **as_they_are)["pixel_values"][0] for image in images]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         reason = f"no image processor is read: {' '.join(str(error).split())[:150]}"
-        return replace(stated, problems=(reason,) if files else ()), False
+        return replace(stated, problem=reason if files else ""), False
     name = type(processor).__name__
     if (resample := getattr(processor, "resample", None)) is not None:
         method = Image.Resampling(int(resample)).name.lower()
@@ -188,7 +188,7 @@ def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
             for field, numbers in measured.items()
         }
         return Preprocessing.stated(name, **values).over(stated), flipped
-    return replace(stated, problems=(problem,)), False
+    return replace(stated, problem=problem), False
 
 
 def stated_size(content: Mapping[str, Any]) -> int | None:
