@@ -59,7 +59,6 @@ def check_finite(state_dict: Mapping[str, Tensor], where: str) -> None:
 
 IN_MEMORY = "module"
 """Source of a backbone made by `Backbone.from_module`; no command line can name it."""
-
 NAME = re.compile(r"[A-Za-z0-9_+=@][\w.+@=-]{0,99}", re.ASCII)
 """Names that may be a folder of results."""
 FeatureOutput = Literal["trunk", "head"]
@@ -78,15 +77,9 @@ SMALLEST_FEATURES = 64
 class Backbone:
     """A frozen, head-free network in eval mode with the facts that every result records.
 
-    Attributes
-    ----------
-    facts : BackboneFacts
-        Reference, architecture, embedding dimension, weights hash and preprocessing.
-    module : torch.nn.Module
-        Maps normalised images (B, 3, H, W) to features (B, D).
-    fingerprint : str or None
-        Digest of the features of a fixed image, for modules in memory: their code is not part of
-        the weights hash, so cached features need it as a key.
+    module: maps normalised images (B, 3, H, W) to features (B, D); fingerprint: digest of the
+    features of a fixed image, for modules in memory: their code is not part of the weights hash, so
+    cached features need it as a key.
     """
 
     facts: BackboneFacts
@@ -130,13 +123,8 @@ class Backbone:
         features : {"trunk", "head"}
             head: take the outputs of a classifier that was left on.
 
-        Raises
-        ------
-        UsageError
-            If size, mean or std is missing, the module ends in its classifier, cannot be pooled so,
-            or `name` is no file name.
-        CheckpointError
-            If weights are not finite, or the module does not return one vector per image.
+        Raises UsageError for what is missing, a module that ends in its classifier or cannot be
+        pooled so, and a name that is no file name; CheckpointError as `load_backbone`.
 
         Examples
         --------

@@ -11,7 +11,6 @@ if timm supports it, and refused otherwise.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,13 +47,13 @@ def load_architecture(name: str) -> Architecture:
     return (PRESETS | CIFAR_RESNETS)[name]
 
 
-def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) -> RoleMap:
+def find_roles(model: nn.Module, name: str = "the network") -> RoleMap:
     """Find the roles of a network. Raise UsageError naming a missing head, block or layer."""
     head, layers = find_head(model, name), layer_names(model)
     whole = isinstance(model.get_submodule(head), nn.Linear)
     if whole and layers[-1] != head:
         raise missing_roles_error(name, f"its last layer is {layers[-1]}, not the head {head}")
-    cuts = find_cuts(model, name, side)
+    cuts = find_cuts(model, name)
     units = list(iterate_units(model, "", head, cuts))
     blocks = join_stem(model, list(group_units(model, units, cuts)))
     if blocks:  # parameters of no submodule act before the first block or in it
@@ -88,13 +87,15 @@ def find_head(model: nn.Module, name: str) -> str:
     return named
 
 
-def find_cuts(model: nn.Module, name: str, side: int) -> Cuts:
+def find_cuts(model: nn.Module, name: str) -> Cuts:
     """Find the cuts of a model, which stays unchanged. Raise UsageError if it cannot run."""
 
     def end_of(output: object) -> Any:
         return output.grad_fn if isinstance(output, Tensor) and output.ndim in (3, 4) else None
 
     names = [n for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
+    config = getattr(model, "pretrained_cfg", {})
+    side = config["input_size"][-1] if config.get("fixed_input_size") else SIDE
     device = next(model.parameters()).device
     image = torch.zeros(2, 3, side, side, device=device, requires_grad=True)
     training = {module: module.training for module in model.modules()}
@@ -102,9 +103,7 @@ def find_cuts(model: nn.Module, name: str, side: int) -> Cuts:
         with record_outputs(model, names, end_of) as ends:
             out = model.eval()(image)
     except (AssertionError, RuntimeError) as error:
-        native = getattr(model, "pretrained_cfg", {}).get("input_size", ("?",))[-1]
-        why = f"it takes no {side} px images (made for {native} px): {error}"
-        raise missing_roles_error(name, why) from error
+        raise missing_roles_error(name, f"it takes no {side} px images: {error}") from error
     finally:
         for module, mode in training.items():
             module.training = mode
@@ -178,31 +177,20 @@ TIMM_WIDTH = 1
 """Placeholder width: networks of timm have their own."""
 
 
-class FixedSize(Architecture):
-    """A network for images of one size; its roles are found on an image of that size."""
-
-    def at(self, input_size: int) -> Architecture:
-        roles = partial(find_roles, name=self.name, side=input_size)
-        return replace(self, input_size=input_size, roles=roles)
-
-
 def timm_architecture(name: str) -> Architecture:
     """Return a timm network with timm's initial weights. Raise UsageError for an unknown name."""
     import timm
 
     if not timm.is_model(name):
-        raise UsageError(
-            f"timm has no network '{name}'", fix="see timm.list_models() for its names"
-        )
+        raise UnknownName("timm network", name, timm.list_models())
     config: Any = timm.get_pretrained_cfg(name)
     fixed = bool(config and config.fixed_input_size)
-    side = config.input_size[-1] if fixed else 224
-    return (FixedSize if fixed else Architecture)(
+    return Architecture(
         name=PREFIX + name,
         factory=partial(create_network, name),
-        roles=partial(find_roles, name=PREFIX + name, side=side if fixed else SIDE),
+        roles=partial(find_roles, name=PREFIX + name),
         default_width=TIMM_WIDTH,
-        input_size=side,
+        input_size=config.input_size[-1] if fixed else 224,
         summary=f"{name} of timm",
         fixed_input=fixed,
     )
@@ -216,8 +204,8 @@ def create_network(name: str, num_classes: int, width: int, side: int | None = N
         raise UsageError(
             f"{PREFIX}{name} has its own width, {width} was given", fix="use --set width=null"
         )
-    config: Any = timm.get_pretrained_cfg(name) if side else None
-    native = config and config.input_size[-1]
+    config: Any = timm.get_pretrained_cfg(name)
+    native = side and config.input_size[-1]
     sized: dict[str, Any] = {} if side == native else {"img_size": side}
     try:
         model: Any = timm.create_model(name, num_classes=num_classes, **sized)
@@ -226,6 +214,8 @@ def create_network(name: str, num_classes: int, width: int, side: int | None = N
             f"{PREFIX}{name}, made for {native} px, cannot be built for {side} px images: {error}",
             fix=f"use --set input_size={native}",
         ) from error
+    if sized:
+        model.pretrained_cfg = {**model.pretrained_cfg, "input_size": (3, side, side)}
     return model  # type: ignore[no-any-return]
 
 

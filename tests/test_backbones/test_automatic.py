@@ -97,9 +97,8 @@ def test_a_block_ends_where_nothing_goes_round(
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("vit_tiny_patch16_224", "takes no 64 px images"),
         ("deit_tiny_distilled_patch16_224", "is no single linear layer"),
-        ("mixer_s32_224", "takes no 64 px images"),
+        ("inception_v3", "takes no 64 px images"),
     ],
 )
 def test_what_has_no_such_roles_is_refused(name: str, why: str) -> None:
@@ -112,7 +111,7 @@ def test_what_has_no_such_roles_is_refused(name: str, why: str) -> None:
 def test_a_width_and_an_unknown_name_are_refused() -> None:
     with pytest.raises(UsageError, match="has its own width"):
         load_architecture("timm/resnet18").build(3, 8)
-    with pytest.raises(UsageError, match="timm has no network 'resnet17'"):
+    with pytest.raises(UsageError, match="unknown timm network 'resnet17'"):
         load_architecture("timm/resnet17")
 
 
@@ -146,7 +145,7 @@ def test_a_transformer_is_built_for_the_recipes_size(
 @pytest.mark.parametrize(("name", "side"), [("test_vit", 160), ("sequencer2d_s", 224)])
 def test_a_size_that_a_network_cannot_have_is_refused_with_its_own(name: str, side: int) -> None:
     architecture = load_architecture(f"timm/{name}").at(8)
-    message = rf"{name}.* 8 px.*made for {side} px|made for {side} px.* 8 px"
+    message = rf"{name}, made for {side} px.* 8 px|{name}.* takes no 8 px images"
     with torch.device("meta"), pytest.raises(UsageError, match=message):
         architecture.roles(architecture.build(5))
 

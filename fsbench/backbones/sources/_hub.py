@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,29 +74,19 @@ def is_reachable(url: str) -> bool:
         return True
     parts = urlsplit(url)
     address = (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
-    answers: list[bool] = []
-
-    def connect() -> None:
-        try:
-            socket.create_connection(address, timeout=PATIENCE).close()
-        except OSError:
-            return
-        answers.append(True)
-
-    # A thread, because the time to look up a name has no limit of its own.
-    attempt = threading.Thread(target=connect, daemon=True)
-    attempt.start()
-    attempt.join(PATIENCE)
-    return bool(answers)
+    try:
+        socket.create_connection(address, timeout=PATIENCE).close()
+    except OSError:
+        return False
+    return True
 
 
 def check_repository(request: BackboneRequest) -> None:
     """Raise UsageError for a malformed id of the hub."""
     if not re.fullmatch(r"[^/@?]+/[^/@?]+(@[^?]+)?(\?.*)?", request.name):
-        prefix = request.ref.removesuffix(request.name)
         raise UsageError(
             f"'{request.ref}' names no hub repository",
-            fix=f"write {prefix}ORG/NAME or {prefix}ORG/NAME@REVISION",
+            fix=f"write {request.renamed('ORG/NAME@REVISION').ref}",
         )
 
 

@@ -11,7 +11,7 @@ projection. Needs the extra `transformers`; code from the hub is never run.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,16 +58,15 @@ class VisionModel(nn.Module):
         if hasattr(getattr(model, "pooler", None), "dense"):
             # It was trained for the classes of pretraining, or not at all.
             model.register_module("pooler", None)
-        names = [name.split(".")[-1] for name, _ in model.named_parameters()]
-        self.cls_token = True if {"cls_token", "class_embedding"} & set(names) else None
-        self.pooled = False
+        names = {name.split(".")[-1] for name, _ in model.named_parameters()}
+        self.cls_token = True if {"cls_token", "class_embedding"} & names else None
+        self.global_pool = "token" if self.cls_token else "avg"
         output = self.call(torch.zeros(1, 3, size, size))
         self.pooled = getattr(output, "pooler_output", None) is not None
         tokens = output.last_hidden_state
         patch = getattr(config, "patch_size", size)
         side = size // (patch if isinstance(patch, int) else patch[0])
         self.num_prefix_tokens = max(tokens.shape[1] - side**2, 0) if tokens.ndim == 3 else 0
-        self.global_pool = "token" if self.cls_token else "avg"
 
     def call(self, images: Tensor, **options: Any) -> Any:
         """Call the model, without random masks."""
@@ -88,19 +87,17 @@ class VisionModel(nn.Module):
     ) -> list[Tensor]:
         """Return the outputs of the last blocks; of a plain transformer after its last norm."""
         output = self.call(images, output_hidden_states=True)
-        states = output.hidden_states[1:][-indices:]
+        states = list(output.hidden_states[1:][-indices:])
         norms = (getattr(self.model, name, None) for name in ("layernorm", "post_layernorm"))
         norm = next((norm for norm in norms if norm is not None), None)
-        if norm is None or len({state.shape for state in states}) > 1:
-            return list(states)
-        return [norm(state) for state in states]
+        is_plain = norm is not None and len({state.shape for state in states}) == 1
+        return [norm(state) for state in states] if is_plain else states
 
     def forward(self, images: Tensor) -> Tensor:
         output = self.call(images)
+        hidden: Tensor = output.pooler_output if self.pooled else output.last_hidden_state
         if self.pooled:
-            pooled: Tensor = output.pooler_output
-            return pooled.flatten(1)
-        hidden: Tensor = output.last_hidden_state
+            return hidden.flatten(1)
         if hidden.ndim == 4:
             return hidden.mean((2, 3))
         return hidden[:, 0] if self.cls_token else hidden.mean(1)
@@ -119,12 +116,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
     local = Path(request.name).is_dir()
     name, _, revision = (request.name, "", "") if local else request.name.partition("@")
-    options = {"revision": revision or "main", "trust_remote_code": False}
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         with library_access(request):
-            model, folder = load_model(name, request.random_init is None, options)
+            model, folder = load_model(name, revision or "main", request.random_init is None)
             preprocessing, flipped = measure_processor(folder)
     finally:
         if bars:
@@ -182,11 +178,11 @@ def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
         problem = f"do_normalize is false, and {name} multiplies by {scale[0] / unscaled:.3g}"
     else:
         order = [2, 1, 0] if flipped else [0, 1, 2]
-        measured = {"mean": (-black / scale)[order], "std": (1 / scale)[order]}
-        values = {
-            field: next_stated(numbers.tolist(), getattr(processor, f"image_{field}", None))
-            for field, numbers in measured.items()
-        }
+        values = {"mean": (-black / scale)[order].numpy(), "std": (1 / scale)[order].numpy()}
+        for field, measured in values.items():  # the file's numbers, where these are rounded
+            numbers = getattr(processor, f"image_{field}", None)
+            is_same = numbers is not None and np.allclose(measured, numbers, ROUNDING, ROUNDING)
+            values[field] = numbers if is_same else measured.round(6).tolist()
         return Preprocessing.stated(name, **values).over(stated), flipped
     return replace(stated, problem=problem), False
 
@@ -200,14 +196,7 @@ def stated_size(content: Mapping[str, Any]) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def next_stated(measured: Sequence[float], stated: Sequence[float] | None) -> Sequence[float]:
-    """Return the stated numbers where the measured ones are these but for rounding."""
-    if stated is not None and np.allclose(measured, stated, rtol=ROUNDING, atol=ROUNDING):
-        return stated
-    return [round(value, 6) for value in measured]
-
-
-def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[Any, Path]:
+def load_model(name: str, revision: str, pretrained: bool) -> tuple[Any, Path]:
     """Return the model, or its vision tower, and the folder of its files.
 
     Raises CheckpointError if weights are missing that the features depend on.
@@ -215,9 +204,10 @@ def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[An
     from transformers import AutoConfig, AutoModel
     from transformers.utils import cached_file
 
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(name, **options)
-    revision = {"revision": options["revision"], "_raise_exceptions_for_missing_entries": False}
-    path, *_ = [cached_file(name, f, **revision) for f in ("config.json", *PROCESSOR_FILES)]
+    optional = {"revision": revision, "_raise_exceptions_for_missing_entries": False}
+    path, *_ = [cached_file(name, f, **optional) for f in ("config.json", *PROCESSOR_FILES)]
     missing: set[str] = set()
     if pretrained:
         model, report = AutoModel.from_pretrained(name, output_loading_info=True, **options)
