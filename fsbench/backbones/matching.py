@@ -44,8 +44,6 @@ TRAINING, CONSTANT = re.compile(TABLES["training"]), re.compile(TABLES["constant
 CONVERTED = "names converted by timm"
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 """Functions of timm's families that rename the files of other authors."""
-GROUPED = ("other set", "by timm", "outside")
-"""Kinds of which messages list modules, not names."""
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -58,9 +56,9 @@ class WeightMatch:
 
     part: its name as a reference takes it; prefix: of its names; renamed: how names were changed,
     if at all; state: the mapping that it is a part of, with its changed names; matched: name of the
-    network -> tensor; dropped: kind (of REASONS) -> names; twins: references to parts that fit too,
-    but that the authors do not evaluate. Names of the file may be unexpected or misfit, names of
-    the network missing.
+    network -> tensor; missing: names of the network; misfit: descriptions; dropped: kind (of
+    REASONS) -> names; unexpected: names of the file; twins: references to parts that fit too, but
+    that the authors do not evaluate.
     """
 
     part: str
@@ -95,20 +93,20 @@ class WeightMatch:
         part = f" in '{self.part}'" if self.part != ROOT else ""
         prefix = f", prefix '{self.prefix}' stripped" if self.prefix else ""
         renamed = f", {self.renamed}" if self.renamed else ""
-        faults = {"missing": self.missing, "unexpected": self.unexpected}
-        faults["wrong shape or type"] = self.misfit
-        lines = [f"matched {len(self.matched)} tensors{part}{prefix}{renamed}"]
-        lines += [f"{twin} fits too; its authors evaluate the part above" for twin in self.twins]
-        for kind, names in self.dropped.items():
-            text = join_names(group_names(names) if kind in GROUPED else names)
-            lines.append(f"dropped {kind} {len(names)}: {text} ({REASONS[kind]})")
-        return lines + [f"{kind} {len(n)}: {join_names(n)}" for kind, n in faults.items() if n]
-
-
-def group_names(names: Iterable[str]) -> list[str]:
-    """Return the outer two modules of names, with the number of names where it is not one."""
-    counts = Counter(".".join(name.split(".")[:2]) for name in names)
-    return [f"{name} ({n})" if n > 1 else name for name, n in counts.items()]
+        faults = {
+            "missing": self.missing,
+            "unexpected": self.unexpected,
+            "wrong shape or type": self.misfit,
+        }
+        return [
+            f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
+            *(f"{twin} fits too; its authors evaluate the part above" for twin in self.twins),
+            *(
+                f"dropped {kind} {len(names)}: {join_names(names)} ({REASONS[kind]})"
+                for kind, names in self.dropped.items()
+            ),
+            *(f"{kind} {len(n)}: {join_names(n)}" for kind, n in faults.items() if n),
+        ]
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -228,7 +226,11 @@ class Matcher:
         children = [name for name, child in self.module.named_children() if child.state_dict()]
         for prefix, order in number_children(plain.values(), children):
             listed = ", ".join(f"{number} = {child}" for number, child in order.items())
-            names = {name: rename_child(new, prefix, order) for name, new in plain.items()}
+            names = {}
+            for name, new in plain.items():
+                start = new[: new.find(".", len(prefix)) + 1]
+                child = order.get(start[len(prefix) : -1], "") if new.startswith(prefix) else ""
+                names[name] = f"{prefix}{child}.{new.removeprefix(start)}" if child else new
             yield f"children of a Sequential named in order: {listed}", names
 
     def convert_with_timm(self, where: str, state: Tree) -> Iterator[WeightMatch]:
@@ -376,13 +378,6 @@ def number_children(
             yield prefix, dict(zip(map(str, sorted(numbers[prefix])), children, strict=True))
 
 
-def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
-    """Return a name with the child number after `prefix` replaced by the child's name."""
-    number, dot, rest = name.removeprefix(prefix).partition(".")
-    inside = name.startswith(prefix) and dot and number in order
-    return f"{prefix}{order[number]}.{rest}" if inside else name
-
-
 def call_filter(convert: Any, state: Mapping[str, Tensor], module: nn.Module) -> dict[str, Any]:
     """Return the renamed names of a filter of timm; none if it does not know these."""
     parameters = inspect.signature(convert).parameters
@@ -411,21 +406,10 @@ def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileRef
     library, advice = recognise_library(iterate_states(tree))
     if library and not stated and 10 * len(match.matched) < len(module.state_dict()):
         return f"the names are those of {library}: {advice}"
-    if match.missing or not (side := position_side(match, module)):
-        return f"give {right} (--arch, or FILE@ARCH)"
-    size = replace(file, arch=f"{file.arch or 'ARCH'}?img_size={side}")
-    return f"the weights are for images of {side} px: pass '{size}'"
-
-
-def position_side(match: WeightMatch, module: nn.Module) -> int:
-    """Return the image size (px) of position embeddings that alone do not fit; 0 for other faults.
-
-    Names are those of timm's transformers.
-    """
-    embedding = getattr(module, "pos_embed", None)
     patch = getattr(getattr(module, "patch_embed", None), "patch_size", None)
-    shape = match.matched["pos_embed"].shape if "pos_embed" in match.matched else ()
-    if len(match.misfit) != 1 or embedding is None or patch is None or len(shape) != 3:
-        return 0
-    side = math.isqrt(shape[1])
-    return side * int(patch[0]) if shape[2:] == embedding.shape[2:] else 0
+    faults = [*match.missing, *(misfit.partition(" ")[0] for misfit in match.misfit)]
+    if faults == ["pos_embed"] and patch and match.matched["pos_embed"].ndim == 3:
+        side = math.isqrt(match.matched["pos_embed"].shape[1]) * int(patch[0])
+        size = replace(file, arch=f"{file.arch or 'ARCH'}?img_size={side}")
+        return f"the weights are for images of {side} px: pass '{size}'"
+    return f"give {right} (--arch, or FILE@ARCH)"

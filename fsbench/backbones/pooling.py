@@ -57,12 +57,18 @@ class FeatureReader(nn.Module):
     ) -> None:
         super().__init__()
         self.module, self.layers, self.ref = module, spec.layers, ref
-        self.blocks = tuple(blocks)[-N_BLOCKS:]
-        if spec.layers not in {"last", LAST_BLOCKS}:
-            names = [name for name, _ in module.named_modules() if name]
+        self.names: tuple[str, ...] = ()  # modules whose outputs are read
+        if spec.layers == LAST_BLOCKS and not hasattr(module, "forward_intermediates"):
+            self.names = tuple(blocks)[-N_BLOCKS:]
+            if not blocks:
+                raise UsageError(
+                    f"--layers {LAST_BLOCKS}: {ref} does not say which modules are its blocks",
+                    fix="name one of its modules with --layers",
+                )
+        elif spec.layers not in {"last", LAST_BLOCKS}:
+            self.names, names = (spec.layers,), [name for name, _ in module.named_modules() if name]
             if spec.layers not in names:
                 raise UnknownName(f"layer of {ref}", spec.layers, names)
-            self.blocks = (spec.layers,)
         with torch.no_grad():
             outputs = self.outputs(torch.zeros(2, 3, size, size))
         self.pool = self.resolve_pool(spec.pool, outputs)
@@ -75,18 +81,26 @@ class FeatureReader(nn.Module):
         return pool if self.layers == "last" else f"{pool} of {where}"
 
     def forward(self, images: Tensor) -> Tensor:
-        vectors = self.pooled(self.outputs(images))
+        """Return the vectors (B, D) of all layers, side by side."""
+        outputs = self.outputs(images)
+        vectors = [output.token for output in outputs if output.token is not None]
+        positions = [output.positions for output in outputs if output.positions is not None]
+        if self.pool == "cls+avg":
+            vectors.append(positions[-1].mean(1))
+        elif self.pool in {"avg", "max"}:
+            vectors = [x.amax(1) if self.pool == "max" else x.mean(1) for x in positions]
         if self.pool != "native":
             vectors = [self.normalise(vector) for vector in vectors]
         return torch.cat(vectors, dim=1)
 
     def outputs(self, images: Tensor) -> list[LayerOutput]:
-        if self.layers == LAST_BLOCKS and hasattr(self.module, "forward_intermediates"):
-            return [self.split(output) for output in self.intermediates(images)]
-        if self.layers != "last":
-            return [self.split(output) for output in self.named_outputs(images)]
-        forward = getattr(self.module, "forward_features", self.module)
-        return [self.split(forward(images))]
+        if self.names:
+            outputs = self.named_outputs(images)
+        elif self.layers == LAST_BLOCKS:
+            outputs = self.intermediates(images)
+        else:
+            outputs = [getattr(self.module, "forward_features", self.module)(images)]
+        return [self.split(output) for output in outputs]
 
     def intermediates(self, images: Tensor) -> list[Any]:
         """Return the outputs of the last blocks, after the last norm where that is one of tokens.
@@ -117,24 +131,19 @@ class FeatureReader(nn.Module):
         return outputs
 
     def named_outputs(self, images: Tensor) -> list[Any]:
-        """Return the outputs of the modules `blocks`, in their order."""
-        if not self.blocks:
-            raise UsageError(
-                f"--layers {LAST_BLOCKS}: {self.ref} does not say which modules are its blocks",
-                fix="name one of its modules with --layers",
-            )
+        """Return copies of the outputs of the modules `names`, in their order."""
 
         def clone(output: Any) -> Any:
             return output.clone() if isinstance(output, Tensor) else output
 
-        with record_outputs(self.module, self.blocks, clone) as outputs:
+        with record_outputs(self.module, self.names, clone) as outputs:
             self.module(images)
-        if unused := [name for name in self.blocks if name not in outputs]:
+        if unused := [name for name in self.names if name not in outputs]:
             raise UsageError(
                 f"--layers {unused[0]}: {self.ref} does not call this module",
                 fix="name another one",
             )
-        return [outputs[name] for name in self.blocks]
+        return [outputs[name] for name in self.names]
 
     def split(self, output: Any) -> LayerOutput:
         """Separate cls token and positions of an output. Raise UsageError for unusable ones."""
@@ -185,16 +194,6 @@ class FeatureReader(nn.Module):
                 f"--pool {pool}: {self.ref} has no cls token", fix="use --pool avg or max"
             )
         return pool
-
-    def pooled(self, outputs: Sequence[LayerOutput]) -> list[Tensor]:
-        """Return the vectors (B, D) to concatenate."""
-        tokens = [output.token for output in outputs if output.token is not None]
-        positions = [output.positions for output in outputs if output.positions is not None]
-        if self.pool == "cls+avg":
-            return [*tokens, positions[-1].mean(1)]
-        if self.pool in {"cls", "native"}:
-            return tokens
-        return [x.amax(1) if self.pool == "max" else x.mean(1) for x in positions]
 
     def normalise(self, vector: Tensor) -> Tensor:
         """Apply the norm that a network of timm has between its pooling and its classifier."""
