@@ -1,13 +1,12 @@
 """Networks of this project, and the roles of modules: layers, blocks, norms, head.
 
-A name in presets.yaml is a reference `fsbench/NAME`. Methods address parameters by role, never by
-parts of a name.
+Methods address parameters by role, never by parts of a name.
 
 Fixed normalisers z -> (z - mean) / std after modules are not trained. `lw` puts them after blocks
-("The Impact of Reinitialization on Generalization in Convolutional Neural Networks", Algorithm 1)
-and they stay: a run records their modules and `run:` restores them. Mean and std are buffers of the
-module whose output they normalise, so they are in every state dict and no name of the plain
-architecture changes. A fresh one (0 and 1) changes no bit.
+("The Impact of Reinitialization on Generalization in Convolutional Neural Networks", Algorithm 1).
+A run records their modules and `run:` restores them. Mean and std are buffers of the module whose
+output they normalise, so they are in every state dict and no name of the plain architecture
+changes. A fresh one (0 and 1) changes no bit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,11 +28,7 @@ NORMS: Kinds = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.R
 
 
 def layer_names(model: nn.Module, kinds: Kinds = LAYERS) -> tuple[str, ...]:
-    """Return the names of all layers of some kinds in order of registration.
-
-    Our architectures register modules in forward order, downsample convolutions after the branch to
-    which they are added.
-    """
+    """Return the names of all layers of some kinds in order of registration."""
     return tuple(name for name, module in model.named_modules() if isinstance(module, kinds))
 
 
@@ -76,12 +71,11 @@ def record_outputs(
 class RoleMap:
     """Roles of the modules of a network; names as in `model.named_modules()`.
 
-    layers: convolutions and linear layers in forward order, head included; blocks: module prefixes
-    of the K blocks, the stem in the first one and the head in none; the last module of a block
-    gives the block's output; head: the classifier; fully_connected: the fully-connected
-    layers at the end, head included; stages: the coarse parts of the trunk, names that
-    `from_threshold` and the probes take; weighted: layers and normalisation layers in forward
-    order; chain: every weighted layer feeds the next one and no other.
+    layers: convolutions and linear layers in forward order (downsample convolutions after their
+    branch), head included; blocks: module prefixes of the K blocks, the stem in the first one and
+    the head in none, the module that gives the output last; fully_connected: the layers at the end,
+    head included; stages: the coarse parts of the trunk; weighted: layers and normalisation layers
+    in forward order; chain: every weighted layer feeds the next one and no other.
     """
 
     layers: tuple[str, ...]
@@ -113,11 +107,9 @@ class RoleMap:
 
     @staticmethod
     def from_threshold(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Split the parameter names at the module `threshold`: (before it, from it on).
+        """Split the names of all parameters at the module `threshold`: (before it, from it on).
 
-        Both keep the order of `model.named_parameters()` and together are all parameters, norm
-        layers included (official code of SEAL, models/model_utils.py:156-192). Raises UnknownName
-        for a module that the model does not have.
+        As the official code of SEAL (models/model_utils.py:156-192). Raises UnknownName.
         """
         names = [name for name, _ in model.named_parameters()]
         start = next((i for i, n in enumerate(names) if n.startswith(f"{threshold}.")), None)
@@ -132,12 +124,11 @@ class RoleMap:
 class Architecture:
     """A network of this project, addressed as `fsbench/NAME`.
 
-    factory: (num_classes, width) -> module, with torch's global generator as the source of its
-    initial weights (fsbench.core.seeding.stream around it decides them); num_classes = 0 gives the
-    head-free trunk, (B, 3, H, W) -> (B, D). roles: of any model that the factory built.
-    default_width: channels of the first stage; input_size: side (px) it is meant for; summary: one
-    line for listings; least: smallest side. fixed_input: the shapes of the weights depend on the
-    side, which the factory then takes as a third argument; `at` chooses it.
+    factory: (num_classes, width) -> module, with initial weights from torch's global generator;
+    num_classes = 0 gives the head-free trunk, (B, 3, H, W) -> (B, D). roles: of any model that the
+    factory built; default_width: channels of the first stage; input_size: side (px) it is meant
+    for; summary: one line for listings; least: smallest side; fixed_input: the shapes of the
+    weights depend on the side, which the factory then takes as a third argument.
     """
 
     name: str
@@ -164,8 +155,7 @@ class Architecture:
             )
         if self.input_size < self.least:
             raise UsageError(
-                f"fsbench/{self.name} needs images of at least {self.least} px, not "
-                f"{self.input_size}",
+                f"fsbench/{self.name} needs at least {self.least} px, not {self.input_size}",
                 fix=f"use --set input_size={self.least} or larger",
             )
         side = (self.input_size,) if self.fixed_input else ()
@@ -179,8 +169,7 @@ TIMM = "timm.layers.norm"
 def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
     """Return the normalization layers that have a scale, by name, in module order.
 
-    Affine tuning trains their scale and shift: BatchNorm in the official code (protocols/README.md,
-    "Affine tuning"); LayerNorm, GroupNorm, InstanceNorm and RMSNorm of torch and timm elsewhere.
+    Affine tuning trains their scale and shift (protocols/README.md, "Affine tuning").
     """
     return {
         name: module
@@ -197,10 +186,9 @@ def count_affine(model: nn.Module) -> int:
 
 
 def has_channels_first(layer: nn.Module) -> bool:
-    """Return whether the channels are axis 1 of the input, (B, C, ...), instead of the last axes.
+    """Return whether a norm has the channels in axis 1 of its input, (B, C, ...), or else last.
 
-    True for batch, group and instance norms, and classes named 2d, such as the LayerNorm2d of timm
-    and torchvision.
+    Classes named 2d have, such as the LayerNorm2d of timm and torchvision.
     """
     kinds = (nn.modules.batchnorm._NormBase, nn.GroupNorm)
     return isinstance(layer, kinds) or any("2d" in c.__name__.lower() for c in type(layer).__mro__)
@@ -228,12 +216,10 @@ def normalize(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> 
 
 
 def normalizer_shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Return the places and shapes of the normalisers, as `insert_normalizers` takes them."""
-    return {
-        name: tuple(module.get_buffer(MEAN).shape)
-        for name, module in model.named_modules()
-        if MEAN in dict(module.named_buffers(recurse=False))
-    }
+    """Return the shapes of all normalisers, as `insert_normalizers` takes them."""
+    buffers = dict(model.named_buffers())
+    ends = [name.removesuffix(f".{MEAN}") for name in buffers if name.endswith(f".{MEAN}")]
+    return {name: tuple(buffers[f"{name}.{MEAN}"].shape) for name in ends}
 
 
 def normalizer_tensors(name: str) -> tuple[str, str]:

@@ -2,8 +2,7 @@
 
 Chains are the networks of "Soft Weight Rescaling", appendix D.1, with PyTorch's initial weights,
 and most of the reinitialization study. Their modules are the stages `layer1`, `layer2`, ..., hidden
-linear layers and the head `fc`. Every layer feeds the next one, which the theorems of the former
-paper need. The linear layers fix the image size.
+linear layers, which fix the image size, and the head `fc`. Every layer feeds the next one alone.
 
 The reinitialization study is "The Impact of Reinitialization on Generalization in Convolutional
 Neural Networks", appendix C: layer normalisation is a group norm with one group (TensorFlow) after
@@ -18,6 +17,7 @@ study counts K = 7 blocks without saying how. Our reading: the stem belongs to t
 in its ResNet-50, and the last two units, of equal size, are one block.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
@@ -69,10 +69,17 @@ def layer_norm(channels: int) -> nn.GroupNorm:
 
 
 def conv_unit(
-    n_in: int, n_out: int, kernel: int, norm: Callable[[int], nn.Module] | None
+    n_in: int,
+    n_out: int,
+    kernel: int,
+    norm: Callable[[int], nn.Module] | None = layer_norm,
+    **options: int,
 ) -> list[nn.Module]:
-    """Return a convolution padded by 1, a norm instead of its bias if there is one, and ReLU."""
-    conv = nn.Conv2d(n_in, n_out, kernel, padding=1, bias=norm is None)
+    """Return a convolution padded by 1, a norm instead of its bias if there is one, and ReLU.
+
+    options: of the convolution, e.g. another padding.
+    """
+    conv = nn.Conv2d(n_in, n_out, kernel, bias=norm is None, **{"padding": 1, **options})
     return [conv, *([norm(n_out)] if norm else []), nn.ReLU(inplace=True)]
 
 
@@ -164,35 +171,25 @@ MOBILE_STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 """Of MobileNet: channels as a multiple of the width, stride of the first unit, units."""
 
 
-def normed_conv(
-    n_in: int, n_out: int, kernel: int, stride: int = 1, groups: int = 1
-) -> nn.Sequential:
-    conv = nn.Conv2d(n_in, n_out, kernel, stride, kernel // 2, groups=groups, bias=False)
-    return nn.Sequential(conv, layer_norm(n_out), nn.ReLU(inplace=True))
-
-
 def separable(n_in: int, n_out: int, stride: int = 1) -> nn.Sequential:
     """Return a depthwise 3x3 convolution followed by a 1x1 convolution."""
-    return nn.Sequential(
-        normed_conv(n_in, n_in, 3, stride, groups=n_in), normed_conv(n_in, n_out, 1)
-    )
+    depthwise = conv_unit(n_in, n_in, 3, stride=stride, groups=n_in)
+    pointwise = conv_unit(n_in, n_out, 1, padding=0)
+    return nn.Sequential(nn.Sequential(*depthwise), nn.Sequential(*pointwise))
 
 
 def mobilenet(num_classes: int, width: int) -> nn.Module:
     """Build the MobileNet: images (B, 3, H, W) -> logits, or features (B, 32 width)."""
-    model = nn.Sequential()
-    model.add_module("stem", normed_conv(3, width, 3, stride=2))
+    layers = {"stem": nn.Sequential(*conv_unit(3, width, 3, stride=2))}
     n_in = width
     for i, (multiple, stride, depth) in enumerate(MOBILE_STAGES):
         n_out = multiple * width
         rest = [separable(n_out, n_out) for _ in range(depth - 1)]
-        stage = nn.Sequential(separable(n_in, n_out, stride), *rest)
-        model.add_module(f"layer{i + 1}", stage)
+        layers[f"layer{i + 1}"] = nn.Sequential(separable(n_in, n_out, stride), *rest)
         n_in = n_out
-    model.add_module("avgpool", nn.AdaptiveAvgPool2d(1))
-    model.add_module("flatten", nn.Flatten())
-    model.add_module("fc", nn.Linear(n_in, num_classes) if num_classes else nn.Identity())
-    return initialize(model)
+    head = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
+    pooling = {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
+    return initialize(nn.Sequential(OrderedDict({**layers, **pooling, "fc": head})))
 
 
 def mobilenet_roles(model: nn.Module) -> RoleMap:
