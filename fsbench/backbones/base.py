@@ -282,23 +282,21 @@ def count_features(module: nn.Module, size: int, ref: str) -> int:
     except (AssertionError, RuntimeError, ValueError) as error:
         raise UsageError(
             f"{ref} takes no images of {size} px: {str(error).splitlines()[0]}",
-            fix="state the size that it was trained at: --input-size, or Backbone.from_module(..., "
-            "input_size=...)",
+            fix="state the size that it was trained at, e.g. --input-size 64",
         ) from error
     if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != 2:
         got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise CheckpointError(
             f"{ref} gives {got} for two images of {size} px, not two feature vectors",
-            fix="choose a pooling, e.g. --pool avg (in Python Backbone.from_module(..., "
-            "pool='avg')), or pool to (B, D) in your module or function",
+            fix="choose a pooling, e.g. --pool avg (in Python pool='avg'), or pool to (B, D) in "
+            "your module or function",
         )
     tolerance = REPEATABLE * float(out.abs().max())
     if not all(torch.allclose(out, o, rtol=0, atol=tolerance, equal_nan=True) for o in others):
         raise CheckpointError(
             f"{ref} gives other features for the same images each time: random numbers enter its "
             "forward pass (masking, dropout or stochastic depth that eval() leaves on)",
-            fix="load the form of it that is meant for features, e.g. with mask ratio 0, or switch "
-            "the draws off in the function that makes it",
+            fix="load the form of it for features, e.g. with mask ratio 0, or switch the draws off",
         )
     return int(out.shape[1])
 
@@ -306,30 +304,24 @@ def count_features(module: nn.Module, size: int, ref: str) -> int:
 def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) -> None:
     """Raise UsageError for features that are class scores, unless the user insists on them.
 
-    A last linear layer counts as a classifier if a module states as many classes, if it is called
-    like one, or if it has few outputs. Class scores of a network without one are refused, too.
+    A linear layer that gives the output, or that a softmax alone follows, counts as a classifier if
+    a module states as many classes, if it is called like one, or if it has few outputs. Class
+    scores of a network without one are refused, too.
     """
-    name = find_last_linear(module, size)
-    parts = name.split(".")
-    counts = {getattr(part, "num_classes", None) for part in module.modules()}
-    is_head = dim in counts or HEAD_NAMES & set(parts) or dim < SMALLEST_FEATURES
-    if bool(name and is_head) == insists:
-        return
-    if insists:
-        raise UsageError(f"--features head: {ref} does not end in a classifier", fix="leave it out")
-    layer = "".join(f"[{p}]" if p.isdecimal() else f".{p}" for p in parts)
-    raise UsageError(
-        f"{ref} ends in its classifier '{name}' with {dim} outputs, not in features",
-        fix=f"take it off where you make the network: model{layer} = torch.nn.Identity(); or "
-        "evaluate its class scores: --features head (in Python features='head')",
-    )
-
-
-def find_last_linear(module: nn.Module, size: int) -> str:
-    """Return the name of the linear layer that gives the output, also if a softmax follows it."""
     linear = [n for n, layer in module.named_modules() if n and isinstance(layer, nn.Linear)]
     with record_outputs(module, linear) as outputs, torch.no_grad():
         out = module(fixed_images(size))
     name, scores = outputs.popitem() if outputs else ("", out)
     same = (scores, scores.softmax(-1), scores.log_softmax(-1))
-    return name if any(torch.equal(out, values) for values in same) else ""
+    is_last = bool(name) and any(torch.equal(out, values) for values in same)
+    parts, counts = name.split("."), {getattr(m, "num_classes", None) for m in module.modules()}
+    is_head = is_last and (dim in counts or HEAD_NAMES & {*parts} or dim < SMALLEST_FEATURES)
+    if insists and not is_head:
+        raise UsageError(f"--features head: {ref} does not end in a classifier", fix="leave it out")
+    if is_head and not insists:
+        layer = "".join(f"[{p}]" if p.isdecimal() else f".{p}" for p in parts)
+        raise UsageError(
+            f"{ref} ends in its classifier '{name}' with {dim} outputs, not in features",
+            fix=f"take it off where you make the network: model{layer} = torch.nn.Identity(); or "
+            "evaluate its class scores: --features head (in Python features='head')",
+        )

@@ -1,12 +1,10 @@
 """BatchNorm statistics of networks with random weights, from images of the toy source.
 
 A fresh BatchNorm layer states mean 0 and variance 1 whatever its input is, so signals grow or fade
-with depth, and a head that trains at a fixed rate on their features predicts one class. One pass
-over generated images, none of a target, sets the statistics as training would. The pass is in
-float64 and its result is rounded to 12 bits, so every processor gets the same bits.
+with depth, and a head that trains at a fixed rate on their features predicts one class. Passes over
+generated images, none of a target, set the statistics as training would. They are in float64 and
+their result is rounded to 12 bits, so every processor gets the same bits.
 """
-
-from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -38,12 +36,16 @@ def calibrate(network: nn.Module, size: int, mean: Triple, std: Triple) -> str |
     network.double().eval()
     side = min(SIDE, size)
     try:
-        collect_statistics(network, layers, side, mean, std)
+        with torch.no_grad():
+            network(torch.zeros(2, 3, side, side, dtype=torch.double))
     except (AssertionError, RuntimeError, ValueError):
-        if side == size:
-            raise
         side = size
-        collect_statistics(network, layers, side, mean, std)
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.train().momentum = None  # the average over the passes
+    with torch.no_grad():
+        for rank in range(PER_CLASS):
+            network(draw_images(rank, side, mean, std))
     for layer, momentum in layers.items():
         layer.eval().momentum = momentum
         for statistic in (layer.running_mean, layer.running_var):
@@ -52,18 +54,6 @@ def calibrate(network: nn.Module, size: int, mean: Triple, std: Triple) -> str |
     network.float()
     n = PER_CLASS * len(SOURCE_FACTS.classes)
     return f"BatchNorm statistics of {n} images of {SOURCE_FACTS.name} at {side} px"
-
-
-def collect_statistics(
-    network: nn.Module, layers: Iterable[_BatchNorm], side: int, mean: Triple, std: Triple
-) -> None:
-    """Set the running statistics of layers to their average over the forward passes."""
-    for layer in layers:
-        layer.reset_running_stats()
-        layer.train().momentum = None
-    with torch.no_grad():
-        for rank in range(PER_CLASS):
-            network(draw_images(rank, side, mean, std))
 
 
 def draw_images(rank: int, side: int, mean: Triple, std: Triple) -> Tensor:

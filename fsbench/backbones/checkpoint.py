@@ -87,26 +87,23 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     Raises CheckpointError naming the file if it is damaged or is not a checkpoint, and the shards
     that are missing.
     """
-    shards = list_shards(path)
-    tree = {name: value for shard in shards for name, value in read_file(shard).items()}
-    try:
-        whole: dict[str, Any] = merge_parts(tree, path)
-        return whole
-    except RuntimeError as error:
-        raise damage_error(path, str(error)) from error
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """Read one file. Raise CheckpointError."""
-    readers: dict[str, Callable[[Path], object]]
+    readers: dict[str, Callable[[Path], Any]]
     readers = {"safetensors": load_file, "zip": pickles.read_zip, "legacy": pickles.read_legacy}
+    tree: dict[str, Any] = {}
+    shard = path
     try:
-        tree = readers[find_format(path)](path)
+        for shard in list_shards(path):
+            part = readers[find_format(shard)](shard)
+            if not isinstance(part, dict):
+                raise TypeError(f"it holds a {type(part).__name__}, no dictionary of tensors")
+            tree |= {str(name): value for name, value in part.items()}
+        return merge_parts(tree, path)  # type: ignore[no-any-return]
     except BROKEN as error:
-        raise damage_error(path, f"{type(error).__name__} {error}".split(". ")[0]) from error
-    if not isinstance(tree, dict):
-        raise damage_error(path, f"it holds a {type(tree).__name__}, no dictionary of tensors")
-    return {str(name): value for name, value in tree.items()}
+        reason = f"{type(error).__name__} {error}".split(". ")[0].strip()
+        raise CheckpointError(
+            f"{shard} is not a readable checkpoint: {reason}",
+            fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
+        ) from error
 
 
 def find_format(path: Path) -> str:
@@ -172,45 +169,32 @@ PARTS: tuple[tuple[str, str, str, Callable[[Tensor, Tensor], Tensor]], ...] = (
 both forms of weight norm."""
 
 
-def merge_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = None) -> Any:
+def merge_parts(tree: Any, path: Path, done: dict[int, Any] | None = None) -> Any:
     """Return the tree of a file with whole weights where it stores two parts of them (PARTS).
 
     done: mapping by its id -> the same with whole weights. Raises CheckpointError if most weights
     of a mapping are empty.
     """
     done = {} if done is None else done
-    if id(tree) not in done:
-        check_values(tree, path)
-        done[id(tree)] = whole = {**tree}
-        for first, second, end, compute in PARTS:
-            for stem in [str(n).removesuffix(first) for n in whole if str(n).endswith(first)]:
-                one, other = whole[stem + first], whole.get(stem + second)
-                if isinstance(one, Tensor) and isinstance(other, Tensor):
-                    whole[stem + end] = compute(one, other)
-                    del whole[stem + first], whole[stem + second]
-        for name, value in whole.items():
-            whole[name] = merge_parts(value, path, done) if isinstance(value, dict) else value
-    return done[id(tree)]
-
-
-def check_values(state: dict[Any, Any], path: Path) -> None:
-    """Raise CheckpointError if most weights are empty."""
-    names = [n for n, v in state.items() if str(n).endswith("weight") and isinstance(v, Tensor)]
-    empty = [name for name in names if state[name].shape == (0,)]
+    if not isinstance(tree, dict) or id(tree) in done:
+        return done.get(id(tree), tree)
+    done[id(tree)] = whole = {**tree}
+    for first, second, end, compute in PARTS:
+        for stem in [str(n).removesuffix(first) for n in whole if str(n).endswith(first)]:
+            one, other = whole[stem + first], whole.get(stem + second)
+            if isinstance(one, Tensor) and isinstance(other, Tensor):
+                whole[stem + end] = compute(one, other)
+                del whole[stem + first], whole[stem + second]
+    names = [n for n, v in tree.items() if str(n).endswith("weight") and isinstance(v, Tensor)]
+    empty = [name for name in names if tree[name].shape == (0,)]
     if len(empty) > 1 and 2 * len(empty) > len(names):
         raise CheckpointError(
             f"{path} holds empty placeholders for {len(empty)} of {len(names)} weights, as "
             "DeepSpeed ZeRO-3 saves them",
             fix="pass the output of zero_to_fp32.py, which DeepSpeed wrote beside the checkpoint",
         )
-
-
-def damage_error(path: Path, reason: str) -> CheckpointError:
-    """Return the error for a file that begins as a checkpoint and is none."""
-    return CheckpointError(
-        f"{path} is not a readable checkpoint: {reason.strip()}",
-        fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
-    )
+    whole |= {name: merge_parts(value, path, done) for name, value in whole.items()}
+    return whole
 
 
 SETTINGS = ("args", "hyper_parameters", "hparams", "config", "cfg", "opt")

@@ -3,8 +3,6 @@
 Images pass through the network in fixed blocks of absolute indices, the last one padded, so bits
 are the same for one torch version, CPU capability, thread count and block size
 (protocols/README.md, "Determinism and numerics").
-
-They lie in <cache>/features/<key>, float32 (N, D), as `fsbench.core.arrays` stores them.
 """
 
 import time
@@ -27,7 +25,7 @@ from fsbench.core import process
 from fsbench.core.arrays import ArrayWriter, load_array, lock_folder
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.specs import NATIVE_FEATURES, ImageSpec, digest
+from fsbench.core.specs import ImageSpec, digest
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import crop_centres
@@ -51,8 +49,8 @@ CONSTANT = 1e-6
 class FeatureRequest:
     """Images whose features are wanted: centre crops, or a random view of them.
 
-    fingerprint: of the whole data set (fsbench.data.content), of which `dataset` may be a part if
-    a view is wanted; "" for features that are not stored.
+    fingerprint: of the whole data set, of which `dataset` may be a part if a view is wanted; "" for
+    features that are not stored.
     """
 
     backbone: Backbone
@@ -73,9 +71,8 @@ def blocks(
     """Yield (index of the first image, number of images, pixels (size, 3, s, s)) per block.
 
     Starts at block `first`. Pixels are channels last. Block b holds images b * size ... of the data
-    set, padded with black images, so its content does not depend on where a run started. Each
-    thread decodes a whole block: threads that share a block of small images would wait for each
-    other. Raises DataError naming a corrupt image.
+    set, padded with black images, wherever a run started. Each thread decodes a whole block:
+    threads that share one would wait for each other. Raises DataError naming a corrupt image.
     """
     dataset, image, view = request.dataset, request.image, request.view
     n, ahead = len(dataset), max(AHEAD, workers)
@@ -101,18 +98,17 @@ def blocks(
 def feature_block_size(dim: int, input_size: int) -> int:
     """Return the batch size: a power of two from 8 to 128 that depends on the shapes only.
 
-    A batch has about 4.2 million pixels, half as many for networks of more than 1024 features (64
-    images of 224 px for ResNet-18, 32 for ResNet-50). Free memory plays no role.
+    A batch has about 4.2 million pixels, half as many for networks of more than 1024 features.
     """
     pixels = 2**22 if dim <= 1024 else 2**21
     return min(128, max(8, 1 << (pixels // input_size**2).bit_length() - 1))
 
 
 class FeatureStore:
-    """Store of features by content, in <cache>/features/<key>/.
+    """Store of features by content: <cache>/features/<key>, float32 (N, D), see core/arrays.py.
 
-    batch_size: at least 2; None for `feature_block_size`; workers: decoding threads. Neither
-    changes the episodes, and only batch_size is part of the key.
+    batch_size: at least 2; None for `feature_block_size`; workers: decoding threads. Only
+    batch_size is part of the key.
     """
 
     def __init__(
@@ -142,7 +138,7 @@ class FeatureStore:
         return load_array(self.locate(request), request.shape, extract, self.report).values
 
     def seconds_per_image(self, request: FeatureRequest) -> float:
-        """Time the next few blocks, which `get` then finds extracted; 0 if none is missing.
+        """Time the next few blocks, which `get` finds extracted; 0 if none is missing.
 
         The first one warms up: it counts only where it is the last. Raises like `get`.
         """
@@ -173,7 +169,6 @@ class FeatureStore:
         return ArrayWriter(self.locate(request), request.shape, np.float32, self.report)
 
     def block_size(self, request: FeatureRequest) -> int:
-        """Return how many images pass through the network together."""
         dim, side = request.backbone.facts.feature_dim, request.image.input_size
         return self.batch_size or feature_block_size(dim, side)
 
@@ -181,17 +176,14 @@ class FeatureStore:
         """Describe all that the bits of the features depend on."""
         import PIL
 
-        backbone, facts, view = request.backbone, request.backbone.facts, request.view
+        facts, view = request.backbone.facts, request.view
         installed = [name for name in LIBRARIES if list(metadata.distributions(name=name))]
-        choices: dict[str, Any] = {"module": backbone.fingerprint} if backbone.fingerprint else {}
-        if view is not None:
-            choices |= {"view": asdict(view), "images": request.dataset.images_hash}
-        if facts.feature_spec != NATIVE_FEATURES:
-            choices["feature_spec"] = facts.feature_spec.model_dump(mode="json")
         fields = ("weights_hash", "architecture", "features", "mean", "std")
         return {
-            **choices,
             **{name: getattr(facts, name) for name in fields},
+            "feature_spec": facts.feature_spec.model_dump(mode="json"),
+            "module": request.backbone.fingerprint,
+            "view": view and {**asdict(view), "images": request.dataset.images_hash},
             "version": VERSION,
             "image": request.image.model_dump(mode="json"),
             "data": request.fingerprint,
@@ -227,18 +219,16 @@ class FeatureStore:
         for start, n, pixels in blocks(request, size, -(-done // size), self.workers):
             rows = compute_features(backbone, pixels, self.device)[:n]
             if not np.isfinite(rows).all():
-                span = f"NaN or infinity on images {start} to {start + n - 1}"
-                raise bad_features_error(backbone.facts.ref, span)
+                where = f"images {start} to {start + n - 1}"
+                raise bad_features_error(backbone.facts.ref, f"NaN or infinity on {where}")
             yield start, rows
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:
     """Compute features (B, D) of pixels (B, 3, s, s) uint8 in true float32, without autotuning.
 
-    The module gets the layout that is fastest for blocks; a loaded one has that of its file, so
-    that single calls give the bits of its authors' code.
-
-    Raises FsbenchError if the block exceeds the memory of the device.
+    The module gets the layout that is fastest for blocks. Raises FsbenchError if the block exceeds
+    the memory of the device.
     """
     layout = memory_layout(backbone.module)
     backbone.module.to(memory_format=layout)
@@ -256,8 +246,7 @@ def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Feature
 
 def check_input_size(backbone: Backbone, size: int, device: str) -> None:
     """Raise UsageError if the network does not take images of side `size` (px)."""
-    native = backbone.facts.input_size
-    if size == native:
+    if size == (native := backbone.facts.input_size):
         return
     try:
         compute_features(backbone, np.zeros((2, 3, size, size), dtype=np.uint8), device)

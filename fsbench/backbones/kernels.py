@@ -15,9 +15,8 @@ PRECISION = "ieee"
 def exact_float32(device: str = "cpu") -> Iterator[None]:
     """Compute in true float32 by deterministic kernels inside, on every device.
 
-    The choices of the host program, autocast included, do not act inside and are restored. The old
-    switches (`allow_tf32`) raise an error in a program that has used the new ones, so only
-    `fp32_precision` is read and set.
+    The choices of the host program, autocast included, do not act inside and are restored. Beside
+    the new switches (`fp32_precision`) the old ones (`allow_tf32`) raise errors.
     """
     backends: Any = torch.backends
     cudnn, onednn = backends.cudnn, backends.mkldnn
@@ -60,12 +59,10 @@ def has_bfloat16(device: str) -> bool:
 def memory_layout(model: nn.Module) -> torch.memory_format:
     """Return the layout in which a network is trained and evaluated, the same on every machine.
 
-    Channels last is the faster one. oneDNN's AVX2 kernels have a fault in it: the gradient of the
-    input of a 1x1 convolution with a stride and fewer than 8 input channels is written past its
-    memory, by one thread and for two images or more. Eight channels, larger kernels and contiguous
-    layout are clean (tests/stress/convolutions.py). The network alone decides, not the processor,
-    so that equal weights give equal bits; of this project's networks, `toy_resnet` and
-    `pilot_resnet` of a width below 8 are concerned.
+    Channels last is the faster one, but oneDNN's AVX2 kernels have a fault in it: the gradient of
+    the input of a 1x1 convolution with a stride and fewer than 8 input channels is written past its
+    memory (tests/stress/convolutions.py). `toy_resnet` and `pilot_resnet` of a width below 8 have
+    one. The network alone decides, not the processor, so that equal weights give equal bits.
     """
     is_faulty = any(
         layer.in_channels < VECTOR and layer.kernel_size == (1, 1) and max(layer.stride) > 1

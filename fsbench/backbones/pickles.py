@@ -167,8 +167,8 @@ def read_legacy(path: Path) -> object:
 def check_opcodes(stream: IO[bytes], pickles: int) -> None:
     """Raise ValueError for opcodes that use more memory than their length, or a class in memory.
 
-    The unpickler allocates as much as the largest position of PUT. Printing an integer takes
-    quadratic time.
+    The unpickler allocates up to the largest position of PUT. Printing an integer takes quadratic
+    time.
     """
     for _ in range(pickles):
         for opcode, argument, position in pickletools.genops(stream):
@@ -208,13 +208,15 @@ class Tree:
 
     def convert(self, value: InertValue) -> Any:
         """Return the tensor, state dict or mapping that an object stands for, else the object."""
-        name = type(value).__name__
+        name, args = type(value).__name__, value.args
         if name in TENSORS:
-            return self.tensor(*value.args)
+            return self.tensor(*args)
         if name in COPIES:
-            return self.resolve(value.args[0])
-        if name in SUBCLASSES:
-            return self.subclass(*value.args)
+            return self.resolve(args[0])
+        if name in SUBCLASSES:  # (call, class, arguments, ...); some are no tensors
+            call, kind, inner = args[:3]
+            tensor = self.convert(call(*inner)) if issubclass(call, InertValue) else None
+            return tensor if isinstance(tensor, Tensor) else kind()
         if value.is_network:
             return dict(self.weights(value))
         return self.resolve(value.items) if value.items else value
@@ -233,11 +235,6 @@ class Tree:
         start += view[0][1] if view and view[0] else 0
         return self.storages[key].view(dtype).as_strided(size, stride, start)
 
-    def subclass(self, call: Any, kind: Any, args: Any, *more: Any) -> Any:
-        """Return the tensor of a subclass, or a value of its class if it is made otherwise."""
-        tensor = self.convert(call(*args)) if issubclass(call, InertValue) else None
-        return tensor if isinstance(tensor, Tensor) else kind()
-
     def weights(self, network: InertValue, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """Yield the names and values that the state dict of a pickled network has."""
         fields = network.fields
@@ -245,10 +242,10 @@ class Tree:
             temporary = fields.get("_non_persistent_buffers_set") or ()
             buffers = {k: v for k, v in fields["_buffers"].items() if k not in temporary}
             fields = {**fields["_parameters"], **buffers, **fields["_modules"]}
+        self.count += len(fields)
+        if self.count > MOST_OBJECTS:
+            raise ValueError(f"it describes more than {MOST_OBJECTS} objects")
         for name, value in fields.items():
-            self.count += 1
-            if self.count > MOST_OBJECTS:
-                raise ValueError(f"it describes more than {MOST_OBJECTS} objects")
             if isinstance(value, InertValue) and value.is_network:
                 yield from self.weights(value, f"{prefix}{name}.")
             elif isinstance(tensor := self.resolve(value), Tensor):
