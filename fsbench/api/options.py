@@ -76,11 +76,13 @@ class ModelOptions(OptionModel):
         None, "Model", "Architecture of weights: a timm name, fsbench/NAME, py:MODULE:FUNCTION."
     )
     random_init: int | None = option(None, "Model", "Seed of random weights (a control).")
-    pool: str = option("native", "Model", "Pooling: native (the model's), cls, avg, cls+avg, max.")
+    pool: Literal["native", "cls", "avg", "cls+avg", "max"] = option(
+        "native", "Model", "Pooling: native (the model's), cls, avg, cls+avg, max."
+    )
     layers: str = option(
         "last", "Model", "Layers of features: last, last4 (last four blocks) or a module's name."
     )
-    features: str = option(
+    features: Literal["trunk", "head"] = option(
         "trunk", "Model", "trunk, or head: the class scores of a model that keeps its classifier."
     )
     mean: Statistics = option(

@@ -54,7 +54,7 @@ class Model:
 
     @property
     def features(self) -> FeatureSpec:
-        """Choices about features. Raises UnknownName, UsageError."""
+        """Choices about features. Raises UsageError."""
         o = self.options
         return feature_spec(o.pool, o.layers, o.features, o.mean, o.std)
 

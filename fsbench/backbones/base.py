@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +20,11 @@ from fsbench.backbones.preprocessing import (
     unknown_error,
 )
 from fsbench.backbones.sources import LoadedNetwork
-from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.io import refuse_invalid
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
-from fsbench.core.specs import NATIVE_FEATURES, POOLINGS, FeatureSpec, Pooling
+from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Pooling
 
 COUNTER = "num_batches_tracked"
 """A BatchNorm buffer without effect in eval mode, which old files lack."""
@@ -61,7 +61,6 @@ IN_MEMORY = "module"
 """Source of a backbone made by `Backbone.from_module`; no command line can name it."""
 NAME = re.compile(r"[A-Za-z0-9_+=@][\w.+@=-]{0,99}", re.ASCII)
 """Names that may be a folder of results."""
-FeatureOutput = Literal["trunk", "head"]
 HEAD_NAMES = {"fc", "classifier", "head", "heads"}
 Statistics = str | float | Sequence[float] | None
 """Mean or std as users write them, see `parse_statistics`."""
@@ -97,7 +96,7 @@ class Backbone:
         std: Statistics = None,
         pool: Pooling = "native",
         layers: str = "last",
-        features: FeatureOutput = "trunk",
+        features: Literal["trunk", "head"] = "trunk",
     ) -> "Backbone":
         """Freeze a copy of a module in memory as a backbone.
 
@@ -242,14 +241,13 @@ def feature_spec(
     mean: Statistics = None,
     std: Statistics = None,
 ) -> FeatureSpec:
-    """Return the choices about features as a spec. Raise UnknownName, UsageError."""
-    outputs = get_args(FeatureOutput)
-    for kind, name, allowed in (("pool", pool, POOLINGS), ("kind of features", features, outputs)):
-        if name not in allowed:
-            raise UnknownName(kind, name, allowed)
+    """Return the choices about features as a spec. Raise UsageError."""
+    head = {"trunk": False, "head": True}.get(features, features)
     statistics = {"mean": parse_statistics(mean, "mean"), "std": parse_statistics(std, "std")}
     with refuse_invalid(UsageError, "features", "see `fsbench episodic --help`"):
-        return FeatureSpec(pool=pool, layers=layers, head=features == "head", **statistics)
+        return FeatureSpec.model_validate(
+            {"pool": pool, "layers": layers, "head": head} | statistics
+        )
 
 
 def merge_stated(spec: FeatureSpec, preprocessing: Preprocessing) -> dict[str, Any]:

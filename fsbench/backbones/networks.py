@@ -1,10 +1,8 @@
 """Architectures by name: those of this project, and timm's with roles found by one forward pass.
 
-A recipe names its network; `timm/NAME` is one of timm.
-
 A block may end where the output of a module (maps or tokens) is all that later layers receive of
 the image: no path of the autograd graph bypasses it. Inside a residual unit or dense block no such
-place exists. Parameters of the network itself (tokens, positions) belong to the first block.
+module exists. Parameters of the network itself (tokens, positions) belong to the first block.
 
 Networks whose weights depend on the image size (transformers) are built for the recipe's input_size
 if timm supports it, and refused otherwise.
@@ -73,8 +71,7 @@ def find_roles(model: nn.Module, name: str = "the network") -> RoleMap:
 def missing_roles_error(name: str, why: str) -> UsageError:
     return UsageError(
         f"{name} has no roles that methods could use: {why}",
-        fix="use a convolutional network or a transformer with plain or residual blocks and a"
-        " linear head",
+        fix="use a convolutional network or a transformer with blocks and a linear head",
     )
 
 
@@ -139,13 +136,12 @@ def iterate_units(module: nn.Module, prefix: str, head: str, cuts: Cuts) -> Iter
 def is_divisible(module: nn.Module, name: str, cuts: Cuts) -> bool:
     """Return whether a module is or contains a sequence of units: a stage instead of a unit."""
     children = dict(module.named_children())
-    inner = [n for n, child in children.items() if layer_names(child)]
     if not isinstance(module, CONTAINERS):
         return any(is_divisible(child, f"{name}.{n}", cuts) for n, child in children.items())
-    ends = [f"{name}.{n}" in cuts for n in inner]
+    inner = [n for n, child in children.items() if layer_names(child)]
     if len(inner) == 1:  # a layer or a unit
         return "" not in layer_names(children[inner[0]])
-    return len(inner) > 1 and all(ends)
+    return len(inner) > 1 and all(f"{name}.{n}" in cuts for n in inner)
 
 
 def group_units(model: nn.Module, units: list[str], cuts: Cuts) -> Iterator[tuple[str, ...]]:
@@ -173,10 +169,6 @@ def join_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[st
     return tuple(n for block in blocks[: stem + 1] for n in block), *blocks[stem + 1 :]
 
 
-TIMM_WIDTH = 1
-"""Placeholder width: networks of timm have their own."""
-
-
 def timm_architecture(name: str) -> Architecture:
     """Return a timm network with timm's initial weights. Raise UsageError for an unknown name."""
     import timm
@@ -189,7 +181,7 @@ def timm_architecture(name: str) -> Architecture:
         name=PREFIX + name,
         factory=partial(create_network, name),
         roles=partial(find_roles, name=PREFIX + name),
-        default_width=TIMM_WIDTH,
+        default_width=1,  # stands for their own
         input_size=config.input_size[-1] if fixed else 224,
         summary=f"{name} of timm",
         fixed_input=fixed,
@@ -200,7 +192,7 @@ def create_network(name: str, num_classes: int, width: int, side: int | None = N
     """Build a network; side (px) if its size is fixed. Raise UsageError for a width or bad size."""
     import timm
 
-    if width != TIMM_WIDTH:
+    if width != 1:
         raise UsageError(
             f"{PREFIX}{name} has its own width, {width} was given", fix="use --set width=null"
         )
@@ -222,8 +214,7 @@ def create_network(name: str, num_classes: int, width: int, side: int | None = N
 def register_in_timm() -> None:
     """Register every network of this project with timm as fsbench_NAME.
 
-    `timm.create_model("local-dir:DIR", pretrained=True)` then loads the folders that `fsbench
-    export` writes of runs whose networks timm lacks.
+    `timm.create_model("local-dir:DIR", pretrained=True)` then loads what `fsbench export` writes.
     """
     import timm
     from timm.models import register_model

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from inspect import isfunction, signature
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -41,7 +41,6 @@ Epoch = Literal["last", "best"]
 TestScore = Literal["accuracy", "balanced_accuracy"]
 """Share of test images that are right, or its mean over the classes."""
 Pooling = Literal["native", "cls", "avg", "cls+avg", "max"]
-POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 Interpolation = Literal["bilinear", "bicubic", "lanczos"]
 PROTOCOL_SIZE, SMALLEST_LARGE = 224, 128
 """Resolution (px) of the published few-shot protocols, and the smallest own resolution of a network

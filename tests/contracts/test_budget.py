@@ -10,7 +10,7 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 23_204,
+    "fsbench": 23_041,
     "pretrain": 6_983,
     "protocols": 3_893,
     "leaderboard": 6_995,

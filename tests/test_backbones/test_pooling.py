@@ -14,7 +14,7 @@ import fsbench
 from fsbench import backbones
 from fsbench.backbones.architectures import record_outputs
 from fsbench.backbones.base import feature_spec
-from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import BackboneFacts
 from fsbench.results.names import model_name
 
@@ -123,7 +123,7 @@ def test_features_that_a_network_does_not_have(
 
 
 def test_choices_that_make_no_sense() -> None:
-    with pytest.raises(UnknownName, match="pool 'mean'"):
+    with pytest.raises(UsageError, match="pool: Input should be 'native', 'cls'"):
         feature_spec("mean")
     with pytest.raises(UsageError, match="no pooling and no layers"):
         feature_spec("avg", features="head")

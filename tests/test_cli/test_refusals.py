@@ -30,7 +30,7 @@ EVALUATIONS = [
     (f"episodic {NET} -t toy_scan --layers layer9", 2, "unknown layer of fsbench/toy_resnet"),
     (f"episodic {NET} -t toy_scan --pool cls --layers layer4", 2, "no cls token"),
     (f"episodic {NET} -t toy_scan --features head", 2, "without its classifier"),
-    (f"episodic {NET} -t toy_scan --features all", 2, "unknown kind of features 'all'"),
+    (f"episodic {NET} -t toy_scan --features all", 2, "unknown features 'all'"),
     (f"episodic {NET} -t toy_scan --mean 0.5,0.5", 2, "or three such as"),
     (f"episodic {NET} -t toy_scan --std 0", 2, "above 0"),
     (f"episodic {NET} -t toy_scan --std nan", 2, "or three such as"),

@@ -20,7 +20,7 @@ in its ResNet-50, and the last two units, of equal size, are one block.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -73,7 +73,7 @@ def conv_unit(
     n_out: int,
     kernel: int,
     norm: Callable[[int], nn.Module] | None = layer_norm,
-    **options: int,
+    **options: Any,
 ) -> list[nn.Module]:
     """Return a convolution padded by 1, a norm instead of its bias if there is one, and ReLU.
 

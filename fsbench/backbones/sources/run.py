@@ -93,7 +93,6 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     """Load the trunk of a run, or its architecture with random weights. Raise CheckpointError."""
     folder = Path(request.name)
     record = read_run(folder)
-    check_size(record, folder)
     fresh = fsbench.build_network(record.name, record.width, record.input_size)
     more: dict[str, Any] = {"evaluation_size": record.evaluation_size}
     if request.random_init is None:
@@ -107,7 +106,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """Read the record of a finished run. Raise UsageError without one, CheckpointError if bad."""
+    """Read the record of a finished run.
+
+    Raises UsageError without one, CheckpointError for impossible values and for a network with more
+    weights than the file has bytes.
+    """
     path = folder / RECORD
     if not path.is_file() or not (folder / WEIGHTS).is_file():
         raise UsageError(
@@ -115,26 +118,23 @@ def read_run(folder: Path) -> RunRecord:
             fix="finish it with the same `fsbench pretrain` command, or check the path",
         )
     with refuse_invalid(CheckpointError, f"{path} is damaged", AGAIN):
-        return RunRecord.model_validate_json(path.read_bytes())
-
-
-def check_size(record: RunRecord, folder: Path) -> None:
-    """Raise CheckpointError for a network with more weights than the file has bytes.
-
-    Weights and normalisers are counted on the meta device, so that an edited record cannot exhaust
-    the memory.
-    """
-    with torch.device("meta"):
+        record = RunRecord.model_validate_json(path.read_bytes())
+    with torch.device("meta"):  # so that an edited record cannot exhaust the memory
         model = record.network.build(record.n_classes, record.width)
     count = sum(parameter.numel() for parameter in model.parameters())
     count += sum(map(math.prod, record.normalizers.values()))
     if count > (folder / WEIGHTS).stat().st_size:
         fault = f"it describes {count} weights, more than {WEIGHTS} has bytes"
-        raise CheckpointError(f"{folder / RECORD} is damaged: {fault}", fix=AGAIN)
+        raise CheckpointError(f"{path} is damaged: {fault}", fix=AGAIN)
+    return record
 
 
 def fill_weights(
-    model: nn.Module, record: RunRecord, folder: Path, heads: tuple[str, ...], report: Reporter
+    model: nn.Module,
+    record: RunRecord,
+    folder: Path,
+    heads: tuple[str, ...] = (),
+    report: Reporter = SILENT,
 ) -> None:
     """Insert the normalisers of the run and copy all weights except those of `heads`."""
     try:
@@ -150,7 +150,6 @@ def fill_weights(
 def load_run_network(folder: Path) -> tuple[nn.Module, RunRecord]:
     """Load trunk and head with all weights of a run, and its record. Raise like `load`."""
     record = read_run(folder)
-    check_size(record, folder)
     model = record.network.build(record.n_classes, record.width)
-    fill_weights(model, record, folder, (), SILENT)
+    fill_weights(model, record, folder)
     return model, record

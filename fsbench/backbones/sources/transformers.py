@@ -90,8 +90,9 @@ class VisionModel(nn.Module):
         states = list(output.hidden_states[1:][-indices:])
         norms = (getattr(self.model, name, None) for name in ("layernorm", "post_layernorm"))
         norm = next((norm for norm in norms if norm is not None), None)
-        is_plain = norm is not None and len({state.shape for state in states}) == 1
-        return [norm(state) for state in states] if is_plain else states
+        if norm is None or len({state.shape for state in states}) > 1:
+            return states
+        return [norm(state) for state in states]
 
     def forward(self, images: Tensor) -> Tensor:
         output = self.call(images)
@@ -178,11 +179,11 @@ def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
         problem = f"do_normalize is false, and {name} multiplies by {scale[0] / unscaled:.3g}"
     else:
         order = [2, 1, 0] if flipped else [0, 1, 2]
-        values = {"mean": (-black / scale)[order].numpy(), "std": (1 / scale)[order].numpy()}
+        values: dict[str, Any] = {"mean": -black / scale, "std": 1 / scale}
         for field, measured in values.items():  # the file's numbers, where these are rounded
-            numbers = getattr(processor, f"image_{field}", None)
-            is_same = numbers is not None and np.allclose(measured, numbers, ROUNDING, ROUNDING)
-            values[field] = numbers if is_same else measured.round(6).tolist()
+            stat, numbers = measured[order].numpy(), getattr(processor, f"image_{field}", None)
+            is_same = numbers is not None and np.allclose(stat, numbers, ROUNDING, ROUNDING)
+            values[field] = numbers if is_same else stat.round(6).tolist()
         return Preprocessing.stated(name, **values).over(stated), flipped
     return replace(stated, problem=problem), False
 
