@@ -34,8 +34,6 @@ RATIO = (3 / 4, 4 / 3)
 ATTEMPTS = 10
 """Attempts to draw a crop that fits; the whole square if none does."""
 
-Box = tuple[int, int, int, int]
-
 
 def augment(
     images: Tensor,
@@ -43,15 +41,22 @@ def augment(
     names: tuple[Name, ...],
     first: int = 0,
     of: int | None = None,
+    side: int | None = None,
 ) -> Tensor:
     """Augment images (B, 3, s, s) uint8 with the stream `names`: uint8, or float32 in 0..255.
 
-    Windows of s px are cropped out of the padded or enlarged images, see `crop_windows`.
+    Windows of `side` px are cropped out of the images, which are padded or enlarged first if side
+    is None: anywhere, for `flip` and `none` in the centre; `none` flips none. The images may be the
+    rows from `first` on of a batch of `of` images; draws belong to rows.
     """
-    if kind == "none":
-        return images
-    large = enlarge(images) if kind == "resize_crop_flip" else pad(images)
-    return crop_windows(large, images.shape[-1], kind, names, first, of)
+    if side is None and kind != "none":
+        side = images.shape[-1]
+        images = enlarge(images) if kind == "resize_crop_flip" else pad(images)
+    if side is None or kind == "none":
+        return crop_centre(images, side or images.shape[-1])
+    offsets, flip = draw_crops(kind, of or len(images), images.shape[-1] - side, names)
+    rows = slice(first, first + len(images))
+    return gather_windows(images, offsets[rows], flip[rows], side)
 
 
 def pad(images: Tensor) -> Tensor:
@@ -63,26 +68,6 @@ def enlarge(images: Tensor) -> Tensor:
     """Enlarge images (B, 3, s, s), bilinear, from 224 to 248 px: float32 in 0..255."""
     side = round(images.shape[-1] * ENLARGED)
     return functional.interpolate(images.float(), side, mode="bilinear")
-
-
-def crop_windows(
-    images: Tensor,
-    side: int,
-    kind: Augmentation,
-    names: tuple[Name, ...],
-    first: int = 0,
-    of: int | None = None,
-) -> Tensor:
-    """Crop windows of `side` px out of larger images: random ones, flipped or not, or the centres.
-
-    Windows lie anywhere, for `flip` and `none` in the centre, and `none` flips none. The images may
-    be the rows from `first` on of a batch of `of` images; draws belong to rows.
-    """
-    if kind == "none":
-        return crop_centre(images, side)
-    offsets, flip = draw_crops(kind, of or len(images), images.shape[-1] - side, names)
-    rows = slice(first, first + len(images))
-    return gather_windows(images, offsets[rows], flip[rows], side)
 
 
 def draw_crops(
@@ -139,7 +124,7 @@ class RandomView:
         return to_channels_first(view)
 
 
-def crop_box(side: int, draws: list[float]) -> Box:
+def crop_box(side: int, draws: list[float]) -> tuple[int, int, int, int]:
     """Return left, top, right and bottom (px) of a random crop, distributed as RandomResizedCrop.
 
     draws: uniform in [0, 1): an area and a ratio per attempt, then a column and a row.

@@ -17,7 +17,7 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.seeding import Name
-from fsbench.data.augmentation import augment, crop_windows
+from fsbench.data.augmentation import augment
 from fsbench.data.source import SourceDataset, Split
 from pretrain.recipes.plan import Stage, TrainingClock
 from pretrain.recipes.recipe import Recipe
@@ -107,12 +107,11 @@ class BatchLoader:
         """Return these images, or some rows of them, augmented under the stream `names`."""
         rows = rows or slice(0, len(chosen))
         part = chosen[rows]
-        images, kind = self.images[part], self.recipe.augmentation
-        if self.recipe.source_size is None:
-            images = augment(images, kind, names, first=rows.start, of=len(chosen))
-        else:
-            side = self.recipe.input_size
-            images = crop_windows(images, side, kind, names, first=rows.start, of=len(chosen))
+        recipe = self.recipe
+        side = None if recipe.source_size is None else recipe.input_size
+        images = augment(
+            self.images[part], recipe.augmentation, names, rows.start, len(chosen), side
+        )
         return Batch(self.normalise(images), self.labels[part], len(part) / len(chosen))
 
     def _epoch_order(self, clock: TrainingClock) -> Tensor:
