@@ -88,7 +88,7 @@ def make_source(
     """Return a source made in memory; key: its own name and fingerprint; scale: mean, std."""
     facts = make_custom_facts(name, classes, train.labels.tolist(), "made in memory")
     mean, std = ((value, value, value) for value in scale)
-    return SourceDataset(key, facts, train, val, len(classes), mean, std, key)
+    return SourceDataset(key, facts, train, val, key, mean=mean, std=std)
 
 
 def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
@@ -100,24 +100,24 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
     cache = cache_folder(None)
     listing = list_source("tinyimagenet", job.settings.data, cache)
     names = listing.facts.classes
-    ranked = sorted(range(len(names)), key=lambda label: seeding.seed_for("claims", names[label]))
+    labels = {image.label for image in listing.parts["train"]}
+    ranked = sorted(labels, key=lambda label: seeding.seed_for("claims", names[label]))
     position = {label: i for i, label in enumerate(ranked[:CLASSES])}
-    train, val = (
-        [image._replace(label=position[image.label]) for image in part if image.label in position]
-        for part in (listing.train, listing.val)
-    )
+    parts = {
+        name: [i._replace(label=position[i.label]) for i in part if i.label in position]
+        for name, part in listing.parts.items()
+    }
     classes = tuple(names[label] for label in position)
     counts = listing.facts.images_per_class[:CLASSES]
     facts = listing.facts.model_copy(update={"classes": classes, "images_per_class": counts})
-    stamp = hash_lines([listing.stamp or "", *classes])
-    chosen = replace(listing, facts=facts, train=train, val=val, stamp=stamp)
+    chosen = replace(listing, facts=facts, parts=parts)
     source = decode_source(chosen, cache, COLOUR_SIDE)
-    order = seeding.permutations(1, len(train), "colour", job.seed)[0]
+    order = seeding.permutations(1, len(source.train), "colour", job.seed)[0]
     used, others = order[:images], order[images : images + COLOUR_VALIDATION]
     return replace(
         source,
-        train=Split(source.train.images[used], source.train.labels[used]),
-        val=Split(source.train.images[others], source.train.labels[others]),
+        train=source.train.take(used),
+        val=source.train.take(others),
         fingerprint=hash_lines([source.fingerprint, str(job.seed), str(images)]),
     )
 

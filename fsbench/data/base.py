@@ -29,13 +29,13 @@ class Groups:
     by_class: dict[int, Indices]
 
     @classmethod
-    def of(cls, labels: Indices, names: Sequence[str]) -> "Groups":
+    def of(cls, labels: Indices, names: Sequence[str]) -> Self:
         """Build from a group name per image, in data set order.
 
         Groups are numbered by first appearance, so the names do not enter the hash.
         """
-        number: dict[str, int] = {}
-        codes = np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        codes = np.array([numbers[name] for name in names], dtype=np.int64)
         return cls({int(c): codes[labels == c] for c in np.unique(labels)})
 
     @cached_property
@@ -49,8 +49,8 @@ class Groups:
     @cached_property
     def shared(self) -> frozenset[int]:
         """Groups with images in several classes."""
-        numbers_by_class = [np.unique(codes) for codes in self.by_class.values()]
-        numbers, classes = np.unique(np.concatenate(numbers_by_class), return_counts=True)
+        by_class = np.concatenate([np.unique(codes) for codes in self.by_class.values()])
+        numbers, classes = np.unique(by_class, return_counts=True)
         return frozenset(numbers[classes > 1].tolist())
 
     def left(self, class_id: int, k_shot: int, n_way: int) -> int:
@@ -77,17 +77,16 @@ def hash_lines(lines: Iterable[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class TargetDataset:
-    """Images of a target domain.
+    """Images of a target domain, sorted by (class id, canonical id).
 
-    Images are sorted by (class id, canonical id), so the rank of an image in its class follows from
-    the ids alone. paths: relative to root, '/' as separator; canonical_ids: `Class/file`, or the id
-    without suffix where files are flat (fsbench/data/README.md); labels: official class ids (N,);
-    class_names: names of all official classes, by class id; notes: remarks on the files, such as
-    how many listed images are missing; groups: images that show the same lesion, patient or leaf
-    (FACTS.groups), None if unknown. name keys all random draws; result_name: the name in results
-    where it differs (`user_data_name`); bits: in use of each value of 16-bit images, None for all.
-    draw: opens an image that has no file by its canonical id; read: the bytes of such an image that
-    the fingerprint covers, by default its pixels.
+    So the rank of an image in its class follows from the ids alone. name: keys all random draws;
+    paths: relative to root, '/' as separator; canonical_ids: `Class/file`, or the id without suffix
+    where files are flat (fsbench/data/README.md); labels: official class ids (N,); class_names: of
+    all official classes, by class id; notes: remarks on the files; groups: images that show the
+    same lesion, patient or leaf, None if unknown; result_name: the name in results where it differs
+    (`user_data_name`); bits: in use of each value of 16-bit images, None for all; draw: opens an
+    image that has no file by its canonical id; read: the bytes of such an image that the
+    fingerprint covers, by default its pixels.
     """
 
     name: str
@@ -135,20 +134,14 @@ class TargetDataset:
             groups=None,
         )
 
-    def with_groups(self, group_of: Callable[[str], str]) -> Self:
-        """Return the data set with the group of every canonical id."""
-        return replace(self, groups=Groups.of(self.labels, list(map(group_of, self.canonical_ids))))
-
     def require_groups(self) -> Groups:
         """Return the groups. Raise DataError if they are unknown."""
         if self.groups is not None:
             return self.groups
-        if kind := self.facts.groups.partition(":")[0]:
-            fix = f"expected: {self.facts.groups}"
-            raise DataError(f"{self.name}: no {kind}-ID file found in {self.root}", fix=fix)
+        expected = f"expected: {self.facts.groups}; else " if self.facts.groups else ""
         raise DataError(
             f"{self.name} has no groups of images that show the same thing",
-            fix="leave it out of the disjoint track and of the audit",
+            fix=f"{expected}leave it out of the disjoint track and of the audit",
         )
 
     def file(self, index: int) -> Path | None:

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Frozen, TestScore
@@ -16,18 +15,14 @@ SPLITS = "startup_splits"
 """Name of STARTUP's lists in --data: a folder below a root, or startup_splits=DIR."""
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(NamedTuple):
     """A file of a publisher: a zip or tar archive, a gzipped file, or a file used as it is.
 
     known_hash: `md5:...`, `sha1:...` or `sha256:...`; hash_source: who states it, unless the
-    publisher does; mirrors: other addresses of the same bytes; saved_as: its
-    file name, by default the end of the address; into: the folder that it is unpacked to, below
-    that of the data set; official: whether it holds the official images; inner: archives in it that
-    are unpacked, too.
+    publisher does; mirrors: other addresses of the same bytes; saved_as: its file name, by default
+    the end of the address; into: the folder below that of the data set that it is unpacked to;
+    official: whether it holds the official images; inner: archives in it that are unpacked, too.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     url: str
     known_hash: str
@@ -43,16 +38,13 @@ class Archive:
         return self.saved_as or self.url.rpartition("/")[2]
 
 
-@dataclass(frozen=True)
-class StartupLists:
+class StartupLists(NamedTuple):
     """STARTUP's two lists of a data set: `<prefix>_labeled_80.csv`, `<prefix>_unlabeled_20.csv`.
 
     labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line;
     full_hash: the same over the ids of both lists, which name every image of the data set.
     suffixed: the ids keep their file suffix (`Class/file`), as opposed to flat image ids.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     prefix: str
     labeled_80_hash: str
@@ -104,8 +96,9 @@ class DatasetFacts(Frozen):
         """Return whether so many images of each class id are the official ones."""
         if self.images_per_class:
             return counts == dict(enumerate(self.images_per_class))
-        every = list(counts) == list(range(len(self.classes)))
-        return every and sum(counts.values()) == self.n_images
+        return (
+            counts.keys() == {*range(len(self.classes))} and sum(counts.values()) == self.n_images
+        )
 
     def group_of(self, canonical_id: str) -> str:
         """Return the group of an image by its name; group_pattern matches whatever the case."""
@@ -124,9 +117,8 @@ class DatasetFacts(Frozen):
         file = f"{self.startup.prefix}_{part}.csv"
         path = splits and find_path(splits, file)
         if path is None:
-            where = f"{splits} lacks {file}" if splits else f"no folder with {file} was given"
             raise DataError(
-                f"the {part} pool of {self.name} needs STARTUP's list: {where}",
+                f"the pool {part} needs STARTUP's list {file}, not found in {splits or '--data'}",
                 fix=f"get datasets/split_seed_1 of github.com/cpphoo/STARTUP and give it as "
                 f"--data {SPLITS}=DIR, or as a folder {SPLITS} below --data",
             )

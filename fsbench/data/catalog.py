@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.io import read_table
 from fsbench.core.options import expand_path
-from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
+from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry
 from fsbench.data.cards import SPLITS, Dataset, DatasetFacts
-from fsbench.data.files import find_first
+from fsbench.data.files import find_first, find_path
 from fsbench.data.toy import TOY_SOURCES, TOY_TARGETS
 
 CARDS = Path(__file__).parent / "cards"
@@ -45,17 +44,16 @@ def read_card(path: Path) -> Dataset:
     return Dataset(facts, partial(getattr(package, kind)(**settings).load, facts))
 
 
-def pick_dataset(module: ModuleType) -> Dataset:
-    """Return the data set of a plug-in's module. Raise LookupError if it defines none."""
-    module_with("FACTS", "load")(module)
-    return Dataset(module.FACTS, module.load)
-
-
 class DatasetRegistry(Registry[Dataset]):
     """Data sets by name: cards of a folder, toy data sets, and modules of plug-ins."""
 
     def __init__(self, kind: str, folder: Path, toys: Mapping[str, Dataset], group: str) -> None:
-        super().__init__(kind, "fsbench.data.cards", pick_dataset, group=group)
+        super().__init__(
+            kind,
+            "fsbench.data.cards",
+            lambda module: Dataset(module.FACTS, module.load),
+            group=group,
+        )
         self.folder, self.toys = folder, toys
 
     def suite_names(self) -> tuple[str, ...]:
@@ -129,16 +127,19 @@ class DataRoots:
         Raises UnknownName for an unknown NAME, and DataError for a missing folder unless
         `must_exist` is False.
         """
-        texts = [*values, *os.environ.get("FSBENCH_DATA", "").split(os.pathsep)]
         roots: list[Path] = []
         named: dict[str, Path] = {}
-        for value in filter(None, texts):
-            name, equals, folder = value.partition("=")
-            if not equals or _is_folder(Path(value)):
-                roots.append(_folder(value, value, must_exist))
+        texts = (*values, *os.environ.get("FSBENCH_DATA", "").split(os.pathsep))
+        for text in filter(None, texts):
+            name, equals, folder = text.partition("=")
+            is_named = equals and not is_folder(text)
+            path = expand_path(folder if is_named else text)
+            if is_named:
+                named.setdefault(SPLITS if name == SPLITS else resolve_alias(name), path)
             else:
-                key = SPLITS if name == SPLITS else resolve_alias(name)
-                named.setdefault(key, _folder(folder, value, must_exist))
+                roots.append(path)
+            if must_exist and not is_folder(path):
+                raise DataError(f"--data {text}: {path} is not a folder", fix="pass another one")
         return cls(tuple(roots), named)
 
     def folder(self, facts: DatasetFacts) -> Path:
@@ -149,8 +150,7 @@ class DataRoots:
             searched = f"; searched {folders}" if folders else "; no --data was given"
             raise DataError(
                 f"{re.split('[,(]', facts.title)[0].strip()} not found{searched}",
-                fix=f"pass --data ROOT (or set FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or "
-                f"--data {facts.name}=DIR; layout: {facts.layout}; get it: {facts.download}",
+                fix=f"{self._ask(facts)}; layout: {facts.layout}; get it: {facts.download}",
             )
         return folder
 
@@ -161,39 +161,30 @@ class DataRoots:
         for root in self.roots:
             if folder := find_first(root, facts.folders):
                 return folder
-            if root.resolve().name.lower() in {name.lower() for name in facts.folders}:
+            if root.resolve().name.lower() in map(str.lower, facts.folders):
                 return root
         return None
 
     def destination(self, facts: DatasetFacts) -> Path:
-        """Return the folder for a download: the named one, or one below the first root."""
-        if facts.name in self.named:
-            return self.named[facts.name]
+        """Return the folder for a download: where the data set is, or one below the first root."""
+        if folder := self.find(facts):
+            return folder
         if not self.roots:
-            raise UsageError(
-                f"no folder for {facts.name}",
-                fix=f"pass --data ROOT (or set FSBENCH_DATA), or --data {facts.name}=DIR",
-            )
-        return self.find(facts) or self.roots[0] / facts.folders[0]
+            raise UsageError(f"no folder for {facts.name}", fix=self._ask(facts))
+        return self.roots[0] / facts.folders[0]
 
     def splits(self, beside: Path) -> Path | None:
         """Return the folder of STARTUP's lists: named, below a root, or beside the data set."""
-        if SPLITS in self.named:
-            return self.named[SPLITS]
-        roots = [*self.roots, beside.resolve().parent]
-        return next((folder for root in roots if (folder := find_first(root, (SPLITS,)))), None)
+        folders = (find_path(root, SPLITS) for root in (*self.roots, beside.resolve().parent))
+        return self.named.get(SPLITS) or next(filter(None, folders), None)
+
+    @staticmethod
+    def _ask(facts: DatasetFacts) -> str:
+        return (
+            f"pass --data ROOT (or set FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or "
+            f"--data {facts.name}=DIR"
+        )
 
 
-def _is_folder(path: Path) -> bool:
-    """Return whether the folder exists; False for text that is too long to be a path."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
-def _folder(folder: str, value: str, must_exist: bool) -> Path:
-    path = expand_path(folder)
-    if must_exist and not _is_folder(path):
-        raise DataError(f"--data {value}: {path} is not a folder", fix="pass an existing folder")
-    return path
+def is_folder(path: str | Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112  False for a text that is too long to be a path

@@ -7,12 +7,12 @@ fsbench/data/README.md, "Which images a result is about".
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 from fsbench.core.io import write_atomic
 from fsbench.core.progress import SILENT, Reporter
@@ -20,77 +20,35 @@ from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.files import refuse_unreadable, stamp_file
 from fsbench.data.images import largest_value
 
-ContentCache = dict[str, list[int | str]]
-"""[size, mtime in ns, ctime in ns, inode, largest value, sha-256] by relative path."""
+Entry = list[int | str]
+"""[size, mtime in ns, ctime in ns, inode] of an image with a file, largest value, sha-256."""
 
 PART = 32
 """Images that a thread hashes at a time: most are only looked up, faster than a thread starts."""
 N_LISTED = 10
-"""Equal images that a note names."""
+"""Equal images that a warning names."""
 
 
-@dataclass(frozen=True)
-class Contents:
-    """Contents of the images of a data set, in its order.
+class Contents(NamedTuple):
+    """Contents of a data set: its fingerprint (64 hex digits), and warnings of odd images."""
 
-    hashes: sha-256 of the files; largest: see `largest_value`.
-    """
-
-    dataset: TargetDataset
-    hashes: Sequence[str]
-    largest: Sequence[int]
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """The fingerprint, 64 hex digits; other bits in use give another one."""
-        bits = self.dataset.bits
-        pairs = sorted(zip(self.dataset.canonical_ids, self.hashes, strict=True))
-        lines = [f"{canonical_id} {sha256}" for canonical_id, sha256 in pairs]
-        return hash_lines([*lines, *([f"{bits} bits"] if bits else [])])
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings on equal images in several classes, and on 16-bit images that look black."""
-        return [*self._warn_of_equal_images(), *self._warn_of_unused_bits()]
-
-    def _warn_of_equal_images(self) -> Iterator[str]:
-        members: dict[str, list[int]] = {}
-        for index, sha256 in enumerate(self.hashes):
-            members.setdefault(sha256, []).append(index)
-        ids, labels = self.dataset.canonical_ids, self.dataset.labels.tolist()
-        equal = [group for group in members.values() if len({labels[i] for i in group}) > 1]
-        first = [{labels[i]: ids[i] for i in reversed(group)} for group in equal[:N_LISTED]]
-        texts = [" = ".join(group[label] for label in sorted(group)) for group in first]
-        if equal:
-            yield (
-                f"warning: {sum(map(len, equal))} images have the same content as an image of "
-                f"another class: {', '.join(texts)}{', ...' if len(equal) > N_LISTED else ''}"
-            )
-
-    def _warn_of_unused_bits(self) -> Iterator[str]:
-        values = [value for value in self.largest if value >= 0]
-        limit, top = 1 << (self.dataset.bits or 16), max(values, default=0)
-        dim = sum(value < limit // 8 for value in values)
-        bits = max(8, top.bit_length())
-        scale = f"scale them: ?bits={bits} behind folder:DIR or hf-hub:NAME"
-        if dim:
-            yield (
-                f"warning: {dim} of {len(values)} 16-bit images use less than an eighth of their "
-                f"range and look almost black (the largest value of all is {top} of {limit - 1}); "
-                f"{scale if 1 << bits < limit else 'save all with one range'}"
-            )
+    fingerprint: str
+    warnings: tuple[str, ...]
 
 
 def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> Contents:
-    """Read the content of every image. Raise DataError naming an unreadable file."""
+    """Read the content of every image. Raise DataError naming an unreadable file.
+
+    Other bits in use give another fingerprint.
+    """
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
     cached = read_store(store, report)
     parts = [range(i, min(i + PART, len(dataset))) for i in range(0, len(dataset), PART)]
+    entries: list[Entry] = []
     with (
         report.task(f"hash {dataset.name}", len(dataset), "images") as advance,
         ThreadPoolExecutor(8) as threads,
     ):
-        entries = []
         for part in threads.map(lambda part: [make_entry(dataset, i, cached) for i in part], parts):
             entries += part
             advance(len(part))
@@ -98,10 +56,16 @@ def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
         text = json.dumps(cached | fresh)
         write_atomic(store, f"{hash_lines([text])}\n{text}".encode())
-    return Contents(dataset, [str(entry[-1]) for entry in entries], [int(e[-2]) for e in entries])
+    hashes = [str(entry[-1]) for entry in entries]
+    pairs = sorted(zip(dataset.canonical_ids, hashes, strict=True))
+    bits = [f"{dataset.bits} bits"] if dataset.bits else []
+    fingerprint = hash_lines([*(f"{image} {sha256}" for image, sha256 in pairs), *bits])
+    largest = [int(entry[-2]) for entry in entries]
+    warnings = *warn_of_equal_images(dataset, hashes), *warn_of_unused_bits(dataset, largest)
+    return Contents(fingerprint, warnings)
 
 
-def make_entry(dataset: TargetDataset, index: int, cached: ContentCache) -> list[int | str]:
+def make_entry(dataset: TargetDataset, index: int, cached: dict[str, Entry]) -> Entry:
     """Return the entry of an image: the cached one while `stamp_file` of its file is the same."""
     path = dataset.file(index)
     if path is None:
@@ -117,16 +81,45 @@ def make_entry(dataset: TargetDataset, index: int, cached: ContentCache) -> list
         return [*stamp, largest_value(stream), digest]
 
 
-def read_store(store: Path, report: Reporter) -> ContentCache:
-    """Read the cached hashes of a folder; report a damaged file and start afresh."""
+def read_store(store: Path, report: Reporter) -> dict[str, Entry]:
+    """Read the cached entries of a folder by path; report a damaged file and start afresh."""
     try:
         digest, text = store.read_text().split("\n")
         if digest == hash_lines([text]):
-            entries: ContentCache = json.loads(text)
-            return entries
+            return dict(json.loads(text))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):
         pass
     report.log(f"{store} is damaged: hashing all images again")
     return {}
+
+
+def warn_of_equal_images(dataset: TargetDataset, hashes: Sequence[str]) -> Iterator[str]:
+    """Yield a warning if images of several classes have the same content."""
+    first: dict[str, dict[int, str]] = {}
+    for sha256, label, image in zip(
+        hashes, dataset.labels.tolist(), dataset.canonical_ids, strict=True
+    ):
+        first.setdefault(sha256, {}).setdefault(label, image)
+    equal = {sha256: " = ".join(ids.values()) for sha256, ids in first.items() if len(ids) > 1}
+    if equal:
+        counts, listed = Counter(hashes), [*equal.values()][:N_LISTED]
+        yield (
+            f"warning: {sum(counts[sha256] for sha256 in equal)} images have the same content as "
+            f"an image of another class: {', '.join(listed)}{', ...' * (len(equal) > N_LISTED)}"
+        )
+
+
+def warn_of_unused_bits(dataset: TargetDataset, largest: Sequence[int]) -> Iterator[str]:
+    """Yield a warning if 16-bit images look black; largest: see `largest_value`."""
+    values = [value for value in largest if value >= 0]
+    limit, top = 1 << (dataset.bits or 16), max(values, default=0)
+    bits = max(8, top.bit_length())
+    scale = f"scale them: ?bits={bits} behind folder:DIR or hf-hub:NAME"
+    if dim := sum(value < limit // 8 for value in values):
+        yield (
+            f"warning: {dim} of {len(values)} 16-bit images use less than an eighth of their "
+            f"range and look almost black (the largest value of all is {top} of {limit - 1}); "
+            f"{scale if 1 << bits < limit else 'save all with one range'}"
+        )

@@ -6,9 +6,10 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
+from typing import NamedTuple
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
@@ -26,8 +27,7 @@ NO_ARCHIVE = (shutil.ReadError, zipfile.BadZipFile, tarfile.TarError, gzip.BadGz
 """Exceptions for a file of the right hash that is no sound archive."""
 
 
-@dataclass(frozen=True)
-class Acquisition:
+class Acquisition(NamedTuple):
     """Outcome for one data set: its folder, None if the steps of its card are to be done by hand.
 
     note: what a user must know about images that are not the official ones.
@@ -41,42 +41,39 @@ class Acquisition:
 def acquire_datasets(
     name: str, roots: DataRoots, cache: Path, report: Reporter = SILENT
 ) -> Iterator[Acquisition]:
-    """Yield the outcome for a data set, or for each of a group (cdfsl, cdfsl-small, transfer).
+    """Download, unpack and verify a data set, or each of a group (cdfsl, cdfsl-small, transfer).
 
     Complete images are not fetched again. Raises UsageError for a missing --data ROOT, DataError
     for a failed download and for images that are not as expected.
     """
     for member in catalog.dataset_groups().get(name) or (catalog.resolve_alias(name),):
-        yield acquire_dataset(catalog.all_facts()[member], roots, cache, report)
+        facts, note = catalog.all_facts()[member], ""
+        if not facts.archives:
+            yield Acquisition(
+                facts, roots.find(facts) if is_complete(member, roots, cache) else None
+            )
+            continue
+        folder = roots.destination(facts)
+        placed = replace(roots, named={**roots.named, member: folder})
+        packed = (folder / one.file for one in facts.archives if one.file.endswith(PACKED))
+        is_interrupted = any(path.exists() for path in packed)  # they are removed once unpacked
+        if not is_interrupted and is_complete(member, placed, cache):
+            report.log(f"{member} is complete in {folder}: nothing is fetched")
+        else:
+            download_archives(facts.archives, folder, report)
+            check = verify_dataset(member, placed, cache, report)
+            problem = check.problem()
+            if problem and (check.corrupt or all(archive.official for archive in facts.archives)):
+                raise problem
+            if problem:
+                note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
+        yield Acquisition(facts, folder, note)
 
 
-def acquire_dataset(
-    facts: DatasetFacts, roots: DataRoots, cache: Path, report: Reporter
-) -> Acquisition:
-    """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
-    if not facts.archives:
-        return Acquisition(facts, roots.find(facts) if is_complete(facts, roots, cache) else None)
-    folder = roots.destination(facts)
-    placed = replace(roots, named={**roots.named, facts.name: folder})
-    packed = [folder / archive.file for archive in facts.archives if archive.file.endswith(PACKED)]
-    interrupted = any(path.exists() for path in packed)  # they are removed once unpacked
-    if not interrupted and is_complete(facts, placed, cache):
-        report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
-        return Acquisition(facts, folder)
-    download_archives(facts.archives, folder, report)
-    check = verify_dataset(facts.name, placed, cache, report)
-    problem = check.problem()
-    if problem and (check.corrupt or all(archive.official for archive in facts.archives)):
-        raise problem
-    note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
-    return Acquisition(facts, folder, note if problem else "")
-
-
-def is_complete(facts: DatasetFacts, roots: DataRoots, cache: Path) -> bool:
+def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:
     """Return whether the official images are there, by name; none is opened."""
     try:
-        check = verify_dataset(facts.name, roots, cache, decode=False)
-        return facts.domain != "toy" and check.problem() is None
+        return verify_dataset(name, roots, cache, decode=False).problem() is None
     except DataError:
         return False
 
@@ -146,20 +143,18 @@ def append_rest(url: str, part: Path, done: int, report: Reporter) -> None:
         if error.code == 416 and done:  # nothing is left to send: the part is complete
             return
         raise
-    with response:
-        done = done if response.status == 206 else 0
-        length = response.headers["Content-Length"]
-        total = done + int(length) if length else 0
-        with (
-            report.task(f"download {part.stem}", total, "bytes", done=done) as advance,
-            part.open("ab" if done else "wb") as stream,
-        ):
-            while chunk := response.read(CHUNK):
-                stream.write(chunk)
-                advance(len(chunk))
-                done += len(chunk)
-    if total and done < total:
-        raise OSError(f"the connection closed after {done} of {total} bytes")
+    done = done if response.status == 206 else 0
+    total = done + int(response.headers["Content-Length"] or 0)
+    with (
+        response,
+        report.task(f"download {part.stem}", total, "bytes", done=done) as advance,
+        part.open("ab" if done else "wb") as stream,
+    ):
+        while chunk := response.read(CHUNK):
+            stream.write(chunk)
+            advance(len(chunk))
+    if (size := part.stat().st_size) < total:
+        raise OSError(f"the connection closed after {size} of {total} bytes")
 
 
 def extract_archive(archive: Path, folder: Path) -> None:

@@ -14,7 +14,7 @@ image is replaced by the next one in the order of the draw.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -52,8 +52,18 @@ class Episode:
 
     @cached_property
     def query_candidates(self) -> tuple[NDArray[np.bool_], ...]:
-        """Per class, a mask (n_c,) of the images among which queries are drawn, uniformly."""
-        return mask_query_candidates(self.class_ids, self.class_sizes, self.support, self.groups)
+        """Per class, a mask (n_c,) of the images among which queries are drawn, uniformly.
+
+        These are all outside the support, or outside its groups.
+        """
+        if self.groups is None:
+            masks = [np.ones(size, np.bool_) for size in self.class_sizes]
+            for mask, ranks in zip(masks, self.support, strict=True):
+                mask[ranks] = False
+            return tuple(masks)
+        codes = [self.groups.by_class[c] for c in self.class_ids.tolist()]
+        met = np.concatenate([code[ranks] for code, ranks in zip(codes, self.support, strict=True)])
+        return tuple(np.isin(code, met, invert=True) for code in codes)
 
     def images(self, by_class: Mapping[int, Indices]) -> tuple[Indices, Indices]:
         """Return the image indices of support (n_way, k_shot) and query (n_way, n_query).
@@ -66,20 +76,6 @@ class Episode:
             for side in (self.support, self.query)
         )
         return support, query
-
-
-def mask_query_candidates(
-    class_ids: Indices, class_sizes: Sequence[int], support: Indices, groups: Groups | None
-) -> tuple[NDArray[np.bool_], ...]:
-    """Mask the images of each class outside the support and its groups."""
-    if groups is None:
-        masks = [np.ones(size, np.bool_) for size in class_sizes]
-        for mask, ranks in zip(masks, support, strict=True):
-            mask[ranks] = False
-        return tuple(masks)
-    codes = [groups.by_class[c] for c in class_ids.tolist()]
-    met = np.concatenate([code[ranks] for code, ranks in zip(codes, support, strict=True)])
-    return tuple(np.isin(code, met, invert=True) for code in codes)
 
 
 class EpisodeSampler:
@@ -109,10 +105,8 @@ class EpisodeSampler:
 
     @classmethod
     def of(cls, spec: EpisodeSpec, dataset: TargetDataset) -> Self:
-        if spec.track == "disjoint":
-            dataset.require_groups()
-        counts, names = dataset.class_counts, dataset.class_names
-        return cls(spec, dataset.name, counts, dataset.groups, names)
+        groups = dataset.require_groups() if spec.track == "disjoint" else None
+        return cls(spec, dataset.name, dataset.class_counts, groups, dataset.class_names)
 
     def episode(self, i: int) -> Episode:
         """Return episode number i >= 0."""
@@ -125,14 +119,14 @@ class EpisodeSampler:
         parts = [keys[low:high] for low, high in pairwise([0, *ends])]
         drawn = np.array([smallest_keys(spec.k_shot + spec.n_query, part) for part in parts])
         support, query = drawn[:, : spec.k_shot], drawn[:, spec.k_shot :]
-        if self.groups is not None:
-            candidates = mask_query_candidates(class_ids, sizes, support, self.groups)
-            ranks = [
-                np.flatnonzero(free)[smallest_keys(spec.n_query, part[free])]
-                for free, part in zip(candidates, parts, strict=True)
-            ]
-            query = np.stack(ranks)
-        return Episode(i, class_ids, sizes, support, query, self.groups)
+        episode = Episode(i, class_ids, sizes, support, query, self.groups)
+        if self.groups is None:
+            return episode
+        queries = [
+            np.flatnonzero(free)[smallest_keys(spec.n_query, part[free])]
+            for free, part in zip(episode.query_candidates, parts, strict=True)
+        ]
+        return replace(episode, query=np.stack(queries))
 
     def manifest_hash(self, indices: Iterable[int]) -> str:
         """Return the hash of the `Manifest` of these episodes; their order does not matter."""
@@ -140,48 +134,38 @@ class EpisodeSampler:
         return draw_manifest(self.spec, self.dataset_name, self.class_counts, groups, indices).hash
 
     def _check(self) -> None:
-        """Raise DataError if no episode can be drawn."""
-        spec, need = self.spec, self.spec.k_shot + self.spec.n_query
-        if len(self.class_counts) < spec.n_way:
+        """Raise DataError if no episode can be drawn.
+
+        On the disjoint track, images that may be in a group of the support are no queries.
+        """
+        spec, counts, name, note = self.spec, self.class_counts, self.dataset_name, ""
+        need = spec.k_shot + spec.n_query
+        if len(counts) < spec.n_way:
             raise DataError(
-                f"{self.dataset_name} has {len(self.class_counts)} classes; "
-                f"{spec.n_way}-way episodes need {spec.n_way}",
-                fix=f"use --way {max(2, len(self.class_counts))} or fewer, or add classes",
+                f"{name} has {len(counts)} classes; {spec.n_way}-way episodes need {spec.n_way}",
+                fix=f"use --way {max(2, len(counts))} or fewer, or add classes",
             )
-        count, name, others = self._find_smallest(self.class_counts, need)
+        if spec.track == "disjoint":
+            by_class = self.groups.by_class if self.groups else {}
+            if {c: len(codes) for c, codes in by_class.items()} != counts or self.groups is None:
+                raise DataError(
+                    f"{name}: the disjoint track needs the groups of exactly its images",
+                    fix="use the classic track",
+                )
+            left = {c: self.groups.left(c, spec.k_shot, spec.n_way) for c in counts}
+            counts = {c: min(n, spec.k_shot + left[c]) for c, n in counts.items()}
+            note = ", the support and what its groups leave"
+        class_id, count = min(counts.items(), key=lambda item: item[1])
         if count < need:
+            is_named = class_id < len(self.class_names)
+            label = f"'{self.class_names[class_id]}'" if is_named else class_id
+            small = sum(n < need for n in counts.values())
+            others = f" ({small} classes are too small)" if small > 1 else ""
             raise DataError(
-                f"{self.dataset_name}: {count} images in {name}; {spec.k_shot}-shot with "
+                f"{name}: {count} images in class {label}{note}; {spec.k_shot}-shot with "
                 f"{spec.n_query} queries needs {need}{others}",
                 fix=suggest_settings(spec, count),
             )
-        if spec.track == "classic":
-            return
-        if self.groups is None:
-            raise DataError(
-                f"{self.dataset_name} has no groups, which the disjoint track needs",
-                fix="use the classic track",
-            )
-        if {c: len(codes) for c, codes in self.groups.by_class.items()} != self.class_counts:
-            raise DataError(f"{self.dataset_name}: groups and class counts are of different images")
-        left = {c: self.groups.left(c, spec.k_shot, spec.n_way) for c in self.class_counts}
-        count, name, others = self._find_smallest(left, spec.n_query)
-        if count < spec.n_query:
-            fewer = f"--n-query {count} or fewer, or " if count else ""
-            raise DataError(
-                f"{self.dataset_name}: {name} may have only {count} images "
-                f"outside the groups of a {spec.k_shot}-shot support; needed: "
-                f"{spec.n_query}{others}",
-                fix=f"use {fewer}fewer --shots or --way",
-            )
-
-    def _find_smallest(self, counts: Mapping[int, int], need: int) -> tuple[int, str, str]:
-        """Return the images and name of the smallest class, and how many are too small."""
-        class_id, count = min(counts.items(), key=lambda item: item[1])
-        named = class_id < len(self.class_names)
-        name = f"class '{self.class_names[class_id]}'" if named else f"class {class_id}"
-        small = sum(n < need for n in counts.values())
-        return count, name, f" ({small} classes are too small)" if small > 1 else ""
 
 
 def suggest_settings(spec: EpisodeSpec, count: int) -> str:
@@ -290,21 +274,16 @@ def load_episodes(
 def make_sampler(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
     """Return the sampler of an episodic task.
 
-    Without roots no image is read: the official class counts describe the full pool on the classic
-    track.
+    Without roots no image is read where the official class counts are known: they describe the full
+    pool on the classic track.
     """
     spec = episode_spec(task, seed)
-    countable = spec.pool == "full" and spec.track == "classic"
-    official = countable and not task.dataset.startswith(tasks.USER_DATA)
-    if roots is not None or not official:
-        return load_episodes(task, roots or DataRoots.parse(), seed)[1]
-    facts = TARGETS.load(task.dataset).FACTS
-    if not facts.images_per_class:
-        raise UsageError(
-            f"{facts.name} has no official image counts per class",
-            fix="pass the images with --data",
-        )
-    return EpisodeSampler(spec, facts.name, dict(enumerate(facts.images_per_class)))
+    is_official = roots is None and (spec.pool, spec.track) == ("full", "classic")
+    if is_official and not task.dataset.startswith(tasks.USER_DATA):
+        facts = TARGETS.load(task.dataset).FACTS
+        if facts.images_per_class:
+            return EpisodeSampler(spec, facts.name, dict(enumerate(facts.images_per_class)))
+    return load_episodes(task, roots or DataRoots.parse(), seed)[1]
 
 
 def write_episodes(
@@ -315,13 +294,10 @@ def write_episodes(
     Each object has index, class_ids (n_way official ids), and support and query: n_way lists of
     image paths relative to the data set folder.
     """
+    paths = np.array(dataset.paths)
     with replacing(file) as temporary, temporary.open("w", encoding="utf8") as stream:
         for i in range(n_episodes):
             episode = sampler.episode(i)
-            sides = zip(("support", "query"), episode.images(dataset.by_class), strict=True)
-            paths = {
-                side: [[dataset.paths[i] for i in row] for row in images.tolist()]
-                for side, images in sides
-            }
-            record = {"index": i, "class_ids": episode.class_ids.tolist(), **paths}
-            stream.write(json.dumps(record) + "\n")
+            support, query = (paths[side].tolist() for side in episode.images(dataset.by_class))
+            record = {"index": i, "class_ids": episode.class_ids.tolist()}
+            stream.write(json.dumps(record | {"support": support, "query": query}) + "\n")

@@ -10,14 +10,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from fsbench.core.errors import DataError
 
-MAX_NAME = 255
-"""Longest file name in bytes on common file systems."""
-
+HIDDEN = (".", "__")
+"""Starts of the names of folders that are left out."""
 STAND_INS = (
     (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull"),
     (b"annex/objects/", "a pointer of git-annex", "git annex get"),
@@ -29,15 +28,8 @@ STAND_INS = (
 
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a folder by name. Raise DataError if it cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError as error:
-        raise DataError(f"cannot read the folder {folder}: {error.strerror}") from error
-
-
-HIDDEN = (".", "__")
-"""Starts of the names of folders that are left out."""
+    with refuse_unreadable(folder), os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
 
 
 def list_folders(folder: Path) -> list[Path]:
@@ -94,19 +86,18 @@ def find_path(folder: Path, relative: str) -> Path | None:
     return folder
 
 
-def is_inside(name: str) -> bool:
-    """Return whether a relative path stays inside the folder that it is relative to."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
-    return not (path.is_absolute() or ".." in path.parts or "\0" in name) and longest <= MAX_NAME
+def list_levels(folder: Path, depth: int) -> Iterator[list[Path]]:
+    """Yield the folder, all folders directly below it, those below these, down to a depth."""
+    level = [folder]
+    yield level
+    for _ in range(depth):
+        level = [p for base in level for p in list_folders(base) if os.access(p, os.R_OK | os.X_OK)]
+        yield level
 
 
-def find_first(folder: Path, candidates: Iterable[str], *, deeper: bool = False) -> Path | None:
-    """Return the first candidate that exists below the folder, or None.
-
-    deeper: each candidate may also lie below a folder in this one.
-    """
-    bases = (folder, *(list_folders(folder) if deeper else ()))
+def find_first(folder: Path, candidates: Iterable[str], depth: int = 0) -> Path | None:
+    """Return the first candidate that exists below the folder, or not too deep in it, or None."""
+    bases = [base for level in list_levels(folder, depth) for base in level]
     paths = (find_path(base, candidate) for candidate in candidates for base in bases)
     return next((path for path in paths if path is not None), None)
 
@@ -119,8 +110,13 @@ def list_files(folder: Path) -> list[str]:
     paths: list[Path] = []
     for here, below, names in os.walk(folder, followlinks=True):
         below[:] = [name for name in below if not name.startswith(HIDDEN)]
-        for name in below:
-            refuse_loop(folder, Path(here, name))
+        for link in (path for name in below if (path := Path(here, name)).is_symlink()):
+            walked, target = link.parents[: len(link.relative_to(folder).parts)], link.resolve()
+            if any(path.resolve().is_relative_to(target) for path in walked):
+                raise DataError(
+                    f"{link} links to {target}, which contains it: its images would count again",
+                    fix="remove the link",
+                )
         paths += [Path(here) / name for name in names if not name.startswith(".")]
     return sorted(path.relative_to(folder).as_posix() for path in require_utf8(paths))
 
@@ -136,41 +132,49 @@ def list_images(folder: Path) -> list[str]:
 class ClassTree(NamedTuple):
     """A folder of class folders.
 
-    images: by name of the class folder, sorted paths relative to the root; others: all other files.
+    images: paths relative to the root, sorted, by class and in class order; unknown: names of
+    folders that are no class; others: all other files.
     """
 
     root: Path
     images: dict[str, list[str]]
+    unknown: list[str]
     others: list[str]
 
     @classmethod
     def read(
-        cls, root: Path, synonyms: Mapping[str, str] = {}, ignored: Collection[str] = ()
+        cls,
+        root: Path,
+        classes: Iterable[str] | None = None,
+        synonyms: Mapping[str, str] = {},
+        ignored: Collection[str] = (),
     ) -> "ClassTree":
-        """List all files, but those of ignored folders. Raise DataError like `list_files`.
+        """List all files, but those of ignored folders.
 
-        synonyms: names of folders that another name stands for.
+        classes: by default the names of all folders, sorted; synonyms: see `match_names`. Raises
+        DataError like `list_files`, and for two folders of one class.
         """
         from fsbench.data.formats import readable_suffixes
 
-        names = {f.name: synonyms.get(f.name, f.name) for f in list_folders(root)}
-        suffixes = readable_suffixes()
-        tree = cls(root, {new: [] for name, new in names.items() if name not in ignored}, [])
+        names = [folder.name for folder in list_folders(root) if folder.name not in ignored]
+        classes = sorted({*map(read_name, names)}) if classes is None else classes
+        matches = match_names(names, classes, root, synonyms)
+        unknown, suffixes = [name for name in names if name not in matches], readable_suffixes()
+        tree = cls(root, {name: [] for name in classes}, unknown, [])
         for path in list_files(root):
             folder, inside, _ = path.partition("/")
-            if folder not in ignored:
-                is_image = inside and path.lower().endswith(suffixes)
-                (tree.images[names[folder]] if is_image else tree.others).append(path)
+            if inside and folder in matches and path.lower().endswith(suffixes):
+                tree.images[matches[folder]].append(path)
+            elif folder not in ignored:
+                tree.others.append(path)
         return tree
 
-    def labelled(self, classes: Sequence[str]) -> list[tuple[int, str]]:
-        """Return class id and path (relative to the root) of every image, in class order.
-
-        Raises DataError for two folders of one class.
-        """
-        folders = {c: name for name, c in match_names(self.images, classes, self.root).items()}
-        paths = (self.images.get(folders.get(name, ""), []) for name in classes)
-        return [(label, path) for label, part in enumerate(paths) for path in part]
+    @property
+    def labelled(self) -> list[tuple[int, str]]:
+        """Class id and path of every image, in class order."""
+        return [
+            (label, path) for label, name in enumerate(self.images) for path in self.images[name]
+        ]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -189,17 +193,6 @@ def describe_left_out(paths: Sequence[str]) -> tuple[str, ...]:
     return (text,) if paths else ()
 
 
-def refuse_loop(folder: Path, link: Path) -> None:
-    """Raise DataError for a link to a folder that this walk of `folder` came through."""
-    walked = [path for path in link.parents if path.is_relative_to(folder)]
-    target = link.resolve()
-    if link.is_symlink() and any(path.resolve().is_relative_to(target) for path in walked):
-        raise DataError(
-            f"{link} links to {target}, which contains it: its images would count again and again",
-            fix="remove the link",
-        )
-
-
 def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:
     """Return the first candidate that has a folder named like a class, or None.
 
@@ -207,15 +200,12 @@ def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[s
     one data set unpack to different depths.
     """
     labels = {name.casefold() for name in classes}
-    bases, names = [folder], list(candidates)
-    for _ in range(3):
-        for base in bases:
-            for tree in (find_path(base, name) for name in names):
-                folders = list_folders(tree) if tree and tree.is_dir() else []
-                if labels & {read_name(path.name).casefold() for path in folders}:
-                    return tree
-        bases = [p for base in bases for p in list_folders(base) if os.access(p, os.R_OK | os.X_OK)]
-        names = [name for name in candidates if name != "."]
+    for bases in list_levels(folder, 2):
+        names = [name for name in candidates if name != "." or bases == [folder]]
+        for tree in (find_path(base, name) for base in bases for name in names):
+            folders = list_folders(tree) if tree and tree.is_dir() else []
+            if labels & {read_name(path.name).casefold() for path in folders}:
+                return tree
     return None
 
 
@@ -224,50 +214,49 @@ def read_name(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip()
 
 
-def match_names(names: Iterable[str], classes: Sequence[str], where: object) -> dict[str, str]:
+def match_names(
+    names: Iterable[str], classes: Iterable[str], where: object, synonyms: Mapping[str, str] = {}
+) -> dict[str, str]:
     """Map names to the classes that people read in them; a name of no class is left out.
 
-    Letter case counts only where two classes differ in nothing else, as `A` and `a` do. Raises
-    DataError for two names in `where` that are read as one class.
+    synonyms: classes by other names of theirs. Letter case counts only where two names differ in
+    nothing else, as `A` and `a` do. Raises DataError for two names in `where` of one class.
     """
-    exact = {read_name(name): name for name in classes}
-    spellings = Counter(name.casefold() for name in exact)
-    unique = {n.casefold(): c for n, c in exact.items() if spellings[n.casefold()] == 1}
-    matches: dict[str, str] = {}
+    exact = {**{read_name(name): name for name in classes}, **synonyms}
+    spellings = Counter(map(str.casefold, exact))
+    unique = {name.casefold(): c for name, c in exact.items() if spellings[name.casefold()] == 1}
+    name_by_class: dict[str, str] = {}
     for name in names:
         label = read_name(name)
         match = exact.get(label) or unique.get(label.casefold())
-        if match and match in matches.values():
-            other = next(n for n, c in matches.items() if c == match)
+        if match and (other := name_by_class.setdefault(match, name)) != name:
             raise DataError(
                 f"{where} has two spellings of the class {match}: {other!a} and {name!a}",
                 fix="give the class one name",
             )
-        if match:
-            matches[name] = match
-    return matches
+    return {name: match for match, name in name_by_class.items()}
 
 
 def require_content(path: Path) -> None:
     """Raise DataError for a pointer, broken link or web page in place of a file's content."""
+    stand_in = None
     if path.is_symlink() and not path.exists():
-        target = path.readlink()
-        annex = "annex/objects" in target.as_posix()
-        what, command = f"a link to {target}, which is missing", "git annex get" if annex else ""
-    else:
-        if not path.is_file() or not os.access(path, os.R_OK):
-            return  # whoever reads the file names the fault
+        target = str(path.readlink())
+        command = "git annex get" if "annex/objects" in target else ""
+        stand_in = f"a link to {target}, which is missing", command
+    elif path.is_file() and os.access(path, os.R_OK):  # else whoever reads it names the fault
         with path.open("rb") as stream:
-            what, command = identify_stand_in(stream.read(200))
-    if what:
+            stand_in = identify_stand_in(stream.read(200))
+    if stand_in:
+        what, command = stand_in
         fix = f"run `{command}` in {path.parent}" if command else "fetch the file again"
         raise DataError(f"{path} is {what}, without the content: {fix}", fix=fix)
 
 
-def identify_stand_in(head: bytes) -> tuple[str, str]:
-    """Return what the first bytes show in place of content, and a command; two "" for content."""
+def identify_stand_in(head: bytes) -> tuple[str, str] | None:
+    """Return what the first bytes show in place of content, and what fetches it; None if none."""
     start = head.lower()
-    return next(((what, run) for mark, what, run in STAND_INS if mark in start), ("", ""))
+    return next(((what, run) for mark, what, run in STAND_INS if mark in start), None)
 
 
 def without_suffix(name: str) -> str:

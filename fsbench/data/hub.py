@@ -15,12 +15,12 @@ from typing import Any, Self
 from PIL import Image
 
 from fsbench.core.errors import DataError, UsageError
-from fsbench.core.tasks import HUB, parse_bits, parse_query, short_name, user_data_name
+from fsbench.core.tasks import HUB, parse_bits, parse_query
 from fsbench.data import files
-from fsbench.data.assembly import ImageRow, assemble
+from fsbench.data.assembly import ImageRow, Notes
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import match_names, read_name
-from fsbench.data.image_folder import VAL, make_custom_facts, note_case, require_classes
+from fsbench.data.image_folder import VAL, assemble_custom, require_classes
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
 
@@ -85,7 +85,7 @@ class HubReference:
                 "NAME=DIR",
             ) from error
 
-    def describe_left_out(self, splits: Any, column: str) -> tuple[str, ...]:
+    def describe_left_out(self, splits: Any, column: str) -> Notes:
         """Return a note on the files of a folder that are in no split; none for a repository."""
         from datasets import Image as ImageFeature
 
@@ -112,63 +112,59 @@ class HubTable:
         from datasets import Image as ImageFeature
         from huggingface_hub.constants import HF_HUB_CACHE
 
-        rows = splits[split]
         self.name, self.reference = f"{HUB}{reference.repo} ({split})", reference
         self.downloads = (cache, Path(HF_HUB_CACHE))
-        features = rows.features
-        self.image = self._column("image", features, IMAGES, ImageFeature)
-        self.label = self._column("label", features, LABELS, ClassLabel)
+        self.rows, features = splits[split], splits[split].features
+        self.image = self._find_column("image", features, IMAGES, ImageFeature)
+        self.label = self._find_column("label", features, LABELS, ClassLabel)
         if not str(getattr(features[self.label], "dtype", "")).startswith(LABEL_TYPES):
             raise DataError(
                 f"{self.name}: the column {self.label} holds {features[self.label]}, not a class",
                 fix="name a column of class names or numbers: ?label=COLUMN",
             )
-        values = rows[self.label]
+        values = self.rows[self.label]
         if any(value is None or (isinstance(value, int) and value < 0) for value in values):
             raise DataError(
                 f"{self.name} has rows without a label", fix="name another split: ?split=NAME"
             )
         if isinstance(features[self.image], ImageFeature):
-            rows = rows.cast_column(self.image, ImageFeature(decode=False))
-        self.rows, self.stamp = rows, str(rows._fingerprint)
+            self.rows = self.rows.cast_column(self.image, ImageFeature(decode=False))
         names = getattr(features[self.label], "names", None)
         self.labels = [read_name(str(names[value] if names else value)) for value in values]
         self.classes = tuple(dict.fromkeys(map(read_name, names or sorted(set(self.labels)))))
-        first = rows[0][self.image]
+        first = self.rows[0][self.image]
         has_files = isinstance(first, dict) and first["bytes"] is None
-        self.files = [Path(value["path"]) for value in rows[self.image]] if has_files else []
+        self.files = [Path(value["path"]) for value in self.rows[self.image]] if has_files else []
         folders = [read_name(path.parent.name) for path in self.files]
         if folders and folders == self.labels:
             root = Path(os.path.commonpath(self.files))
             require_classes((path.relative_to(root).as_posix() for path in self.files), root)
 
-    def samples(self, classes: tuple[str, ...]) -> list[SourceImage]:
+    def list_images(self, classes: tuple[str, ...]) -> list[SourceImage]:
         """List the images, labelled by position in `classes`. Raise DataError for other labels."""
         names = match_names(sorted(set(self.labels)), classes, self.name)
-        ids = {name: classes.index(label) for name, label in names.items()}
-        if other := sorted(set(self.labels) - set(ids)):
+        if other := sorted(set(self.labels) - set(names)):
             raise DataError(
                 f"{self.name} has labels that are not classes: {', '.join(other[:5])}",
                 fix="train and validation must have the same classes",
             )
+        ids = {name: classes.index(label) for name, label in names.items()}
+        stamp = f"{self.rows._fingerprint} {self.reference}"
         return [
-            SourceImage(ids[name], partial(self.open, row)) for row, name in enumerate(self.labels)
+            SourceImage(ids[name], partial(self.open, row), stamp)
+            for row, name in enumerate(self.labels)
         ]
 
-    def open(self, row: int) -> Image.Image:
-        """Decode an image as RGB. Raise DataError if it cannot be read."""
+    def open(self, row: str | int) -> Image.Image:
+        """Decode an image as RGB. Raise DataError if it cannot be read.
+
+        row: its number, or the canonical id of an image of a target, which ends with it.
+        """
         return decode_rgb(self.read(row), f"{self.name}, row {row}", self.reference.bits)
 
-    def open_image(self, canonical_id: str) -> Image.Image:
-        """Decode an image of a target, whose canonical id ends with the number of its row."""
-        return self.open(int(canonical_id.rpartition("/")[2]))
-
-    def read_image(self, canonical_id: str) -> bytes:
-        return self.read(int(canonical_id.rpartition("/")[2]))
-
-    def read(self, row: int) -> bytes:
+    def read(self, row: str | int) -> bytes:
         """Return the encoded bytes of an image, empty if the row has none."""
-        value = self.rows[row][self.image]
+        value = self.rows[int(str(row).rpartition("/")[2])][self.image]
         data: bytes | None = value["bytes"] if isinstance(value, dict) else value
         if data is None and isinstance(value, dict) and value.get("path"):
             data = self._read_file(Path(value["path"]), f"{self.name}, row {row}")
@@ -187,7 +183,7 @@ class HubTable:
         with files.refuse_unreadable(path):
             return path.resolve().read_bytes()
 
-    def _column(
+    def _find_column(
         self, what: str, features: dict[str, Any], usual: tuple[str, ...], kind: type
     ) -> str:
         """Return the named column, else one of a usual name, else the only one of its type."""
@@ -224,26 +220,13 @@ def load_hub_target(ref: str, cache: Path) -> TargetDataset:
     if len(set(table.labels)) < 2:
         raise DataError(f"{table.name} has fewer than two classes", fix="name another split")
     layout = f"split {split}, columns {table.image} and {table.label}"
-    ids = [
-        (sample.label, f"{table.classes[sample.label]}/{row:08d}")
-        for row, sample in enumerate(table.samples(table.classes))
-    ]
-    labels = [label for label, _ in ids]
-    facts = make_custom_facts(short_name(ref), table.classes, labels, layout, label_rule=LABEL_RULE)
-    notes = (
-        f"{len(ids)} images of {len(set(labels))} classes, {layout}",
-        *note_case(table.classes),
-        *(parts.describe_left_out(splits, table.image) if table.files else ()),
-    )
+    images = table.list_images(table.classes)
+    ids = [(i.label, f"{table.classes[i.label]}/{row:08d}") for row, i in enumerate(images)]
     rows = [ImageRow(label, image, image) for label, image in ids]
-    return replace(
-        assemble(facts, Path(), rows, notes=notes),
-        result_name=user_data_name(ref),
-        flags=frozenset({"custom"}),
-        bits=parts.bits,
-        draw=table.open_image,
-        read=table.read_image,
-    )
+    left_out = parts.describe_left_out(splits, table.image) if table.files else ()
+    notes = (f"{len(rows)} images of {len(set(table.labels))} classes, {layout}", *left_out)
+    dataset = assemble_custom(ref, table.classes, rows, layout, notes, label_rule=LABEL_RULE)
+    return replace(dataset, bits=parts.bits, draw=table.open, read=table.read)
 
 
 def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:

@@ -7,20 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import Flag
 from fsbench.core.tasks import FOLDER, short_name, split_folder, user_data_name
 from fsbench.data import files
-from fsbench.data.assembly import assemble, list_tree_rows
-from fsbench.data.base import TargetDataset, hash_lines
+from fsbench.data.assembly import ImageRow, Notes, assemble, list_tree_rows
+from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import ClassTree, match_names, read_name
-from fsbench.data.images import open_rgb
-from fsbench.data.source import SourceImage, SourceListing
+from fsbench.data.files import ClassTree, read_name
+from fsbench.data.source import SourceListing, locate_image
 
 LAYOUT = "DIR/<class>/*.jpg, one folder per class"
 SOURCE_LAYOUT = (
@@ -35,63 +32,47 @@ SPLIT = re.compile(
 
 
 def load_folder_target(ref: str) -> TargetDataset:
-    """Load folder:DIR as a target.
-
-    Raises DataError for fewer than two classes, for an empty one, and for splits in their place.
-    """
+    """Load folder:DIR as a target. Raise DataError like `read_class_tree`."""
     folder, bits = split_folder(ref)
     tree = read_class_tree(folder, LAYOUT)
-    names = sorted({read_name(name) for name in tree.images})
-    rows = list_tree_rows(tree, folder, names)
-    facts = make_custom_facts(short_name(ref), names, (row.label for row in rows), LAYOUT)
-    dataset = assemble(facts, folder, rows, notes=(*tree.notes, *note_case(names)))
-    flags, name = frozenset[Flag]({"custom"}), user_data_name(ref)
-    return replace(dataset, flags=flags, result_name=name, bits=bits)
+    rows = list_tree_rows(tree, folder)
+    dataset = assemble_custom(ref, [*tree.images], rows, LAYOUT, tree.notes)
+    return replace(dataset, root=folder, bits=bits)
 
 
 def list_folder_source(ref: str) -> SourceListing:
     """List folder:DIR with DIR/train/<class>/ and DIR/val/<class>/ as a source.
 
     DIR/test/<class>/ is scored once, after training, or validates if there is no DIR/val. Raises
-    DataError like load_folder_target, and if the parts have other classes.
+    DataError like `read_class_tree`.
     """
     folder, bits = split_folder(ref)
-    train = files.find_first(folder, ("train",)) or folder / "train"
-    val = files.find_first(folder, VAL) or folder / "val"
-    test = files.find_first(folder, ("test",))
-    parts = [train, val, *([test] if test and test != val else [])]
-    trees = [read_class_tree(part, SOURCE_LAYOUT) for part in parts]
-    names = sorted({read_name(name) for name in trees[0].images})
-    for tree in trees:
-        matches = match_names(tree.images, names, tree.root)
-        if other := {*names} - {*matches.values()} | tree.images.keys() - matches:
-            raise DataError(
-                f"{folder}: {train.name} and {tree.root.name} have other classes "
-                f"({', '.join(sorted(other)[:5])})",
-                fix="give both the same class folders",
-            )
-    listed = [list_tree_images(tree, names, bits) for tree in trees]
-    samples, stamps = [samples for samples, _ in listed], [stamp for _, stamp in listed]
-    labels = (sample.label for sample in samples[0])
-    return SourceListing(
-        make_custom_facts(short_name(ref), names, labels, SOURCE_LAYOUT),
-        train=samples[0],
-        val=samples[1],
-        stamp=hash_lines([*stamps, *([f"{bits} bits"] if bits else [])]),
-        flags=frozenset({"custom"}),
-        test=samples[2] if len(samples) > 2 else (),
-        notes=tuple(note for tree in trees for note in tree.notes),
-    )
+    train, test = (files.find_path(folder, part) for part in ("train", "test"))
+    val = files.find_first(folder, VAL)
+    paths = {"train": train or folder / "train", "val": val or folder / "val"}
+    paths |= {"test": test} if test and test != val else {}
+    trees: dict[str, ClassTree] = {}
+    for part, path in paths.items():
+        trees[part] = read_class_tree(path, SOURCE_LAYOUT, trees.get("train"))
+    parts = {
+        part: [locate_image(label, tree.root / path, bits) for label, path in tree.labelled]
+        for part, tree in trees.items()
+    }
+    labels = (image.label for image in parts["train"])
+    facts = make_custom_facts(short_name(ref), [*trees["train"].images], labels, SOURCE_LAYOUT)
+    notes = tuple(note for tree in trees.values() for note in tree.notes)
+    return SourceListing(facts, parts, frozenset({"custom"}), notes)
 
 
-def read_class_tree(folder: Path, layout: str) -> ClassTree:
-    """List the class folders of the user.
+def read_class_tree(folder: Path, layout: str, train: ClassTree | None = None) -> ClassTree:
+    """List the class folders of the user, in the classes of `train` if it is there.
 
-    Raises DataError for fewer than two, for an empty one, and for splits in their place.
+    Raises DataError for fewer than two, for an empty one, for splits in their place, and for other
+    classes than those of `train`.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder", fix=f"expected: {layout}")
-    tree = ClassTree.read(folder)
+    tree = ClassTree.read(folder, train and train.images)
     if len(tree.images) < 2:
         below = "".join(f"; if they are below: {FOLDER}{folder / name}" for name in tree.images)
         raise DataError(
@@ -99,6 +80,11 @@ def read_class_tree(folder: Path, layout: str) -> ClassTree:
             fix=f"expected: {layout}{below}",
         )
     require_classes(chain.from_iterable(tree.images.values()), folder)
+    if train and tree.unknown:
+        raise DataError(
+            f"{folder} has other classes than {train.root}: {', '.join(tree.unknown[:5])}",
+            fix="give both the same class folders",
+        )
     if empty := [name for name, paths in tree.images.items() if not paths]:
         raise DataError(
             f"{folder} has class folders without an image: {', '.join(empty[:5])}",
@@ -138,27 +124,24 @@ def is_split(name: str) -> bool:
     return SPLIT.fullmatch(read_name(name).casefold()) is not None
 
 
-def note_case(names: Iterable[str]) -> tuple[str, ...]:
-    """Return a note on class names that differ in letter case alone, if there are any."""
+def assemble_custom(
+    ref: str,
+    classes: Sequence[str],
+    rows: Sequence[ImageRow],
+    layout: str,
+    notes: Notes,
+    **facts: str,
+) -> TargetDataset:
+    """Build a target of images of the user; a note names classes that differ in case alone."""
     spellings: dict[str, list[str]] = {}
-    for name in names:
+    for name in classes:
         spellings.setdefault(name.casefold(), []).append(name)
-    alike = [" and ".join(same) for same in spellings.values() if len(same) > 1]
-    return (f"classes that differ in letter case alone: {', '.join(alike)}",) if alike else ()
-
-
-def list_tree_images(
-    tree: ClassTree, classes: Sequence[str], bits: int | None = None
-) -> tuple[list[SourceImage], str]:
-    """List the images of class folders, labelled by position in `classes`, and stamp the files."""
-    images = [(label, tree.root / path) for label, path in tree.labelled(classes)]
-    samples = [SourceImage(label, partial(open_rgb, path, bits=bits)) for label, path in images]
-    return samples, stamp_files([path for _, path in images])
-
-
-def stamp_files(paths: list[Path]) -> str:
-    """Return the sha-256 over path and `stamp_file` of the files, in this order."""
-    return hash_lines(f"{path.resolve()} {files.stamp_file(path)}" for path in paths)
+    if alike := [" and ".join(same) for same in spellings.values() if len(same) > 1]:
+        notes += (f"classes that differ in letter case alone: {', '.join(alike)}",)
+    labels = (row.label for row in rows)
+    own = make_custom_facts(short_name(ref), classes, labels, layout, **facts)
+    dataset = assemble(own, Path(), rows, notes=notes)
+    return replace(dataset, flags=frozenset({"custom"}), result_name=user_data_name(ref))
 
 
 def make_custom_facts(

@@ -44,26 +44,25 @@ def open_rgb(path: Path, pre_resize: int | None = None, bits: int | None = None)
     loader pin. Raises DataError naming the file.
     """
     stamp_file(path)  # a pipe would be waited for
-    try:
-        with Image.open(path, formats=readable_formats()) as image:
-            rgb = _rgb(image, bits)
-    except BROKEN as error:
-        require_content(path)
-        raise _unreadable(str(path), error) from error
-    if pre_resize is not None and rgb.size != (pre_resize, pre_resize):
-        rgb = rgb.resize((pre_resize, pre_resize), Image.Resampling.BICUBIC)
-    return rgb
+    rgb = decode_rgb(path, str(path), bits)
+    return rgb if pre_resize is None else resize_square(rgb, pre_resize, "bicubic")
 
 
-def decode_rgb(data: bytes, name: str, bits: int | None = None) -> Image.Image:
+def decode_rgb(source: Path | bytes, name: str, bits: int | None = None) -> Image.Image:
     """Decode an image as 8-bit RGB, see `open_rgb`. Raise DataError naming it by `name`."""
+    file = BytesIO(source) if isinstance(source, bytes) else source
     try:
-        with Image.open(BytesIO(data), formats=readable_formats()) as image:
+        with Image.open(file, formats=readable_formats()) as image:
             return _rgb(image, bits)
     except BROKEN as error:
-        what, command = identify_stand_in(data[:200])
-        reason = f"it is {what} ({command or 'no image'})" if what else error
-        raise _unreadable(name, reason) from error
+        reason = str(error)
+        if isinstance(source, Path):
+            require_content(source)
+        elif stand_in := identify_stand_in(source[:200]):
+            reason = f"it is {stand_in[0]} ({stand_in[1] or 'no image'})"
+        raise DataError(
+            f"cannot read the image {name}: {reason}", fix="fetch it again, or move it away"
+        ) from error
 
 
 def largest_value(stream: IO[bytes]) -> int:
@@ -109,12 +108,6 @@ def _rgb(image: Image.Image, bits: int | None) -> Image.Image:
     if deep and np.asarray(rgb).max() < DARKEST:
         rgb.info[DIM] = True
     return rgb
-
-
-def _unreadable(name: str, error: object) -> DataError:
-    return DataError(
-        f"cannot read the image {name}: {error}", fix="fetch it again, or move it away"
-    )
 
 
 def resize_square(

@@ -1,14 +1,15 @@
 """Loading of data sets by name: registered names, aliases, image folders, the hub."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from fsbench.core.errors import UsageError
 from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetRecord, Flag, make_printable
+from fsbench.core.schema import DatasetRecord, make_printable
 from fsbench.core.specs import Pool, SourceSubset
 from fsbench.core.tasks import FOLDER, HUB, USER_DATA
-from fsbench.data.base import TargetDataset, hash_lines
+from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import SOURCES, TARGETS, DataRoots, resolve_alias
 from fsbench.data.content import hash_contents
 from fsbench.data.hub import LABEL_RULE, load_hub_target, read_hub_tables
@@ -35,7 +36,8 @@ def load_target(
     folder = Path() if is_toy else roots.folder(module.FACTS)
     splits = None if is_toy else roots.splits(beside=folder)
     dataset: TargetDataset = module.load(folder, pool, splits)
-    return dataset
+    is_plugin = dataset.name in TARGETS.plugins()  # no publisher's counts vouch for it
+    return replace(dataset, flags=dataset.flags | {"custom"}) if is_plugin else dataset
 
 
 def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
@@ -71,11 +73,6 @@ def load_source(
     return source if subset is None else take_subset(source, subset)
 
 
-def plugin_flags(name: str) -> frozenset[Flag]:
-    """Return `custom` for a data set of a plug-in: no publisher's counts vouch for it."""
-    return frozenset({"custom"}) if name in TARGETS.plugins() else frozenset()
-
-
 def describe_dataset(
     dataset: TargetDataset, cache: Path, report: Reporter = SILENT
 ) -> DatasetRecord:
@@ -94,7 +91,7 @@ def describe_dataset(
         class_counts=tuple(counts.values()),
         images_hash=dataset.images_hash,
         fingerprint=contents.fingerprint,
-        flags=tuple(sorted(dataset.flags | plugin_flags(dataset.name))),
+        flags=tuple(sorted(dataset.flags)),
     )
 
 
@@ -105,15 +102,12 @@ def load_hub_source(ref: str, cache: Path) -> SourceListing:
     (line order of wnids.txt).
     """
     tables = read_hub_tables(ref, cache / "datasets")
-    stamp = hash_lines([ref.removeprefix(HUB), *(table.stamp for table in tables)])
-    official = SOURCES.load("tinyimagenet").FACTS
-    is_tinyimagenet = set(tables[0].labels) == set(official.classes)
-    classes = official.classes if is_tinyimagenet else tables[0].classes
-    train, val = (table.samples(classes) for table in tables)
-    if is_tinyimagenet:
-        return build_listing(official, classes, train, val, stamp)
+    official, classes = SOURCES.load("tinyimagenet").FACTS, tables[0].classes
+    if set(tables[0].labels) == set(official.classes):
+        return build_listing(official, *(table.list_images(official.classes) for table in tables))
+    train, val = (table.list_images(classes) for table in tables)
     layout = f"columns {tables[0].image} and {tables[0].label}"
-    labels = (sample.label for sample in train)
+    labels = (image.label for image in train)
     name = f"hub-{ref.removeprefix(HUB)}"
     facts = make_custom_facts(name, classes, labels, layout, label_rule=LABEL_RULE)
-    return SourceListing(facts, train, val, stamp, frozenset({"custom"}))
+    return SourceListing(facts, {"train": train, "val": val}, frozenset({"custom"}))

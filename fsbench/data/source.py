@@ -6,12 +6,12 @@ They lie in <cache>/sources/<name>-<size>px-<key>-{train,val,test}, keyed by the
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,11 @@ from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Flag
 from fsbench.core.seeding import Name, seed_for
-from fsbench.core.specs import SourceSubset
+from fsbench.core.specs import SourceSubset, Triple
 from fsbench.data.base import hash_lines
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.images import DIM, resize_square, to_channels_first
+from fsbench.data.files import stamp_file
+from fsbench.data.images import DIM, open_rgb, resize_square, to_channels_first
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -42,26 +43,33 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def take(self, index: NDArray[np.int64] | slice) -> Self:
+        """Return the images at these indices."""
+        return replace(self, images=self.images[index], labels=self.labels[index])
+
 
 @dataclass(frozen=True, eq=False)
 class SourceDataset:
     """Decoded images for pretraining.
 
-    Labels index facts.classes; mean and std are RGB, on pixels in [0, 1]; test: images that are
-    scored once, after training; None for sources without them. fingerprint: sha-256 over the
-    pixels, labels and class names of all splits.
+    Labels index facts.classes; fingerprint: sha-256 over the pixels, labels and class names of all
+    splits; test: images that are scored once, after training; None for sources without them; mean
+    and std are RGB, on pixels in [0, 1].
     """
 
     name: str
     facts: DatasetFacts
     train: Split
     val: Split
-    n_classes: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
     fingerprint: str
     flags: frozenset[Flag] = field(default_factory=frozenset)
     test: Split | None = None
+    mean: Triple = IMAGENET_MEAN
+    std: Triple = IMAGENET_STD
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.facts.classes)
 
 
 def select_by_hash(
@@ -106,18 +114,16 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     ranks = [np.sum(train.labels[:i] == label) for i, label in enumerate(train.labels)]
     ids = [f"{chosen_names[c]}/{rank}" for c, rank in zip(train.labels, ranks, strict=True)]
     chosen = select_by_hash(train.labels.tolist(), ids, subset.images_per_class, *stream)
-    left = np.setdiff1d(np.arange(len(train)), chosen)
+    others = train.take(np.setdiff1d(np.arange(len(train)), chosen))
     counts = (subset.images_per_class,) * subset.classes
     return replace(
         source,
         facts=source.facts.model_copy(update={"classes": chosen_names, "images_per_class": counts}),
-        train=Split(train.images[chosen], train.labels[chosen]),
+        train=train.take(np.array(chosen)),
         val=Split(
-            np.concatenate([train.images[left], val.images]),
-            np.concatenate([train.labels[left], val.labels]),
+            np.concatenate([others.images, val.images]), np.concatenate([others.labels, val.labels])
         ),
         test=source.test and take_classes(source.test, classes),
-        n_classes=subset.classes,
         fingerprint=hash_lines([source.fingerprint, subset.canonical()]),
         flags=source.flags | {"subset"},
     )
@@ -130,28 +136,34 @@ def take_classes(split: Split, classes: NDArray[np.int64]) -> Split:
 
 
 class SourceImage(NamedTuple):
-    """One image: its label and a function that opens it as RGB."""
+    """One image: its label, a function that opens it as RGB, and text that its pixels depend on.
+
+    stamp: "" for a generated image, which is not cached.
+    """
 
     label: int
     open: Callable[[], Image.Image]
+    stamp: str
+
+
+def locate_image(label: int, path: Path, bits: int | None = None) -> SourceImage:
+    """Return an image in a file; bits: see `open_rgb`. Raise DataError for a missing file."""
+    stamp = f"{path.resolve()} {stamp_file(path)} {bits}"
+    return SourceImage(label, partial(open_rgb, path, bits=bits), stamp)
 
 
 @dataclass(frozen=True, eq=False)
 class SourceListing:
     """Images of a source before decoding.
 
-    Labels index facts.classes. stamp: changes with any file and keys the cache of decoded images;
-    None for generated images, which are not cached. test: as in SourceDataset, empty for none;
-    notes: remarks on the files; counts: images by class id that are to be the official ones, those
-    of train if None.
+    Labels index facts.classes. parts: images of train and val, and of test where it is scored once,
+    after training; notes: remarks on the files; counts: images by class id that are to be the
+    official ones, those of train if None.
     """
 
     facts: DatasetFacts
-    train: Sequence[SourceImage]
-    val: Sequence[SourceImage]
-    stamp: str | None
+    parts: Mapping[str, Sequence[SourceImage]]
     flags: frozenset[Flag] = field(default_factory=frozenset)
-    test: Sequence[SourceImage] = ()
     notes: tuple[str, ...] = ()
     counts: Counter[int] | None = None
 
@@ -164,33 +176,29 @@ def decode_source(
     listing: SourceListing, cache: Path, size: int, report: Reporter = SILENT
 ) -> SourceDataset:
     """Decode a source to arrays of size x size px. Raise DataError naming a corrupt image."""
-    key = hash_lines([str(VERSION), listing.stamp or ""])[:16]
-    folder = cache / "sources" / f"{listing.facts.name}-{size}px-{key}"
-    splits, hashes = {}, []
-    parts = {"train": listing.train, "val": listing.val}
-    parts |= {"test": listing.test} if listing.test else {}
-    for name, part in parts.items():
-        if listing.stamp is None:
-            pixels = np.stack([to_channels_first(resize_square(s.open(), size)) for s in part])
-            digest = hashlib.sha256(pixels.data).hexdigest()
-        else:
-            home, shape = folder.with_name(f"{folder.name}-{name}"), (len(part), 3, size, size)
-            decode = partial(_decode, home, part, size, f"decode {name}", report)
-            cached = load_array(home, shape, decode, report)
+    splits, hashes, facts = {}, [], listing.facts
+    pixels: NDArray[np.uint8]
+    for name, part in listing.parts.items():
+        stamps = [image.stamp for image in part]
+        if any(stamps):
+            key = hash_lines([str(VERSION), *stamps])[:16]
+            folder = cache / "sources" / f"{facts.name}-{size}px-{key}-{name}"
+            decode = partial(_decode, folder, part, size, f"decode {name}", report)
+            cached = load_array(folder, (len(part), 3, size, size), decode, report)
             pixels, digest = cached.values, cached.hash.hexdigest()
-        splits[name] = Split(pixels, np.array([sample.label for sample in part], dtype=np.int64))
+        else:
+            pixels = np.stack([to_channels_first(resize_square(i.open(), size)) for i in part])
+            digest = hashlib.sha256(pixels.data).hexdigest()
+        splits[name] = Split(pixels, np.array([image.label for image in part], dtype=np.int64))
         hashes.append(digest)
-    labels = [hashlib.sha256(split.labels.tobytes()).hexdigest() for split in splits.values()]
+    hashes += [hashlib.sha256(split.labels.tobytes()).hexdigest() for split in splits.values()]
     return SourceDataset(
-        name=listing.facts.name,
-        facts=listing.facts,
+        name=facts.name,
+        facts=facts,
         train=splits["train"],
         val=splits["val"],
         test=splits.get("test"),
-        n_classes=len(listing.facts.classes),
-        mean=IMAGENET_MEAN,
-        std=IMAGENET_STD,
-        fingerprint=hash_lines([*hashes, *labels, *listing.facts.classes]),
+        fingerprint=hash_lines([*hashes, *facts.classes]),
         flags=listing.flags,
     )
 

@@ -23,10 +23,36 @@ from fsbench.data.cards import Dataset, DatasetFacts
 from fsbench.data.source import SourceImage, SourceListing
 
 Array = NDArray[np.float64]
-
 SIDE = 32
-SHAPES = ("disc", "bar", "triangle", "square", "star", "flower")
-TEXTURES = ("plain", "stripes", "rings", "checks", "spokes", "dots")
+
+
+def _polygon(corners: int) -> Callable[[Array], Array]:
+    half = np.pi / corners
+    return lambda angle: 0.8 * np.cos(half) / np.cos(np.mod(angle, 2 * half) - half) + 0.25
+
+
+def _lobes(n: int, depth: float) -> Callable[[Array], Array]:
+    return lambda angle: 0.9 + depth * np.cos(n * angle)
+
+
+SHAPES: dict[str, Callable[[Array], Array]] = {
+    "disc": _lobes(0, 0.0),
+    "bar": lambda angle: np.minimum(1.3, 0.38 / np.maximum(np.abs(np.sin(angle)), 1e-3)),
+    "triangle": _polygon(3),
+    "square": _polygon(4),
+    "star": _lobes(5, 0.35),
+    "flower": _lobes(8, 0.2),
+}
+"""Radius of the figure, about 1, by direction."""
+TEXTURES: dict[str, Callable[[Array, Array], Array]] = {
+    "plain": lambda x, y: np.ones_like(x),
+    "stripes": lambda x, y: np.sin(9 * x),
+    "rings": lambda x, y: np.sin(10 * np.hypot(x, y)),
+    "checks": lambda x, y: np.sin(8 * x) * np.sin(8 * y) * 2,
+    "spokes": lambda x, y: np.sin(6 * np.arctan2(y, x)),
+    "dots": lambda x, y: 3 * (np.cos(10 * x) + np.cos(10 * y)) - 3,
+}
+"""Pattern inside the figure."""
 PAIRS = tuple(f"{shape}-{texture}" for shape in SHAPES for texture in TEXTURES)
 NEW = [6 * row + (row * 2 + step) % 6 for row in range(6) for step in (0, 1, 3)]
 TARGET_PAIRS = tuple(PAIRS[position] for position in NEW[:16])
@@ -50,42 +76,18 @@ class Style:
     rim: bool = False
 
 
-def _edge(angle: Array, shape: str) -> Array:
-    """Return the radius of the figure in each direction, about 1."""
-    if shape in {"triangle", "square"}:
-        sector = 2 * np.pi / {"triangle": 3, "square": 4}[shape]
-        folded = np.mod(angle, sector) - sector / 2
-        return np.asarray(0.8 * np.cos(sector / 2) / np.cos(folded) + 0.25)
-    if shape == "bar":
-        return np.minimum(1.3, 0.38 / np.maximum(np.abs(np.sin(angle)), 1e-3))
-    lobes, depth = {"disc": (0, 0.0), "star": (5, 0.35), "flower": (8, 0.2)}[shape]
-    return np.asarray(0.9 + depth * np.cos(lobes * angle))
-
-
-def _texture(x: Array, y: Array, texture: str) -> Array:
-    """Return the pattern inside the figure, in [-1, 1]."""
-    waves: dict[str, Callable[[], Array]] = {
-        "plain": lambda: np.ones_like(x),
-        "stripes": lambda: np.sin(9 * x),
-        "rings": lambda: np.sin(10 * np.hypot(x, y)),
-        "checks": lambda: np.sin(8 * x) * np.sin(8 * y) * 2,
-        "spokes": lambda: np.sin(6 * np.arctan2(y, x)),
-        "dots": lambda: 3 * (np.cos(10 * x) + np.cos(10 * y)) - 3,
-    }
-    return np.clip(2 * waves[texture](), -1, 1)
-
-
-def draw_image(pair: str, style: Style, numbers: Array, side: int = SIDE) -> NDArray[np.uint8]:
-    """Draw one image, uint8 (side, side, 3), from uniforms in [0, 1) of shape (16 + side²,)."""
+def toy_image(name: str, style: Style, pair: str, rank: int, side: int = SIDE) -> NDArray[np.uint8]:
+    """Draw image `rank` of a class, uint8 (side, side, 3), from the names alone."""
     shape, texture = pair.split("-")
+    numbers = uniforms((16 + side * side,), "toy", name, pair, rank)
     u, speckle = numbers[:16], numbers[16:].reshape(side, side)
     x, y = _grid(u, style.tiles, side)
     radius = np.hypot(x, y)
-    edge = _edge(np.arctan2(y, x), shape)
+    edge = SHAPES[shape](np.arctan2(y, x))
     inside = 1 / (1 + np.exp(np.clip(-14 * (edge - radius), -30, 30)))
     if style.rim:
         inside = inside * np.clip(np.abs(radius - 0.75 * edge) * 6, 0, 1)
-    tone = 0.5 + 0.5 * _texture(x, y, texture)
+    tone = 0.5 + 0.5 * np.clip(2 * TEXTURES[texture](x, y), -1, 1)
     ground, light, dark = _colours(u[5:14], style)
     figure = tone[..., None] * light + (1 - tone[..., None]) * dark
     pixels = ground + inside[..., None] * (figure - ground)
@@ -133,11 +135,6 @@ def toy_facts(name: str, title: str, pairs: tuple[str, ...], per_class: int) -> 
     )
 
 
-def toy_image(name: str, style: Style, pair: str, rank: int, side: int = SIDE) -> NDArray[np.uint8]:
-    """Draw image `rank` of a class, uint8 (side, side, 3), from the names alone."""
-    return draw_image(pair, style, uniforms((16 + side * side,), "toy", name, pair, rank), side)
-
-
 def draw_toy(name: str, style: Style, canonical_id: str) -> Image.Image:
     """Draw an image of a toy data set by its canonical id, `PAIR/RANK`."""
     pair, _, rank = canonical_id.partition("/")
@@ -178,15 +175,16 @@ SOURCE_FACTS = toy_facts("toy_source", "Toy: source", SOURCE_PAIRS, TRAIN)
 def load_toy_source(folder: Path, cache: Path) -> SourceListing:
     """Return all images; folder and cache are not used. A CPU trains on them in seconds."""
     draw = partial(draw_toy, SOURCE_FACTS.name, Style())
-    train, val = (
-        [
-            SourceImage(label, partial(draw, f"{pair}/{rank}"))
-            for rank in ranks
+    ranks = {"train": range(TRAIN), "val": range(TRAIN, TRAIN + VAL)}
+    parts = {
+        part: [
+            SourceImage(label, partial(draw, f"{pair}/{rank}"), stamp="")
+            for rank in numbers
             for label, pair in enumerate(SOURCE_PAIRS)
         ]
-        for ranks in (range(TRAIN), range(TRAIN, TRAIN + VAL))
-    )
-    return SourceListing(SOURCE_FACTS, train, val, stamp=None)
+        for part, numbers in ranks.items()
+    }
+    return SourceListing(SOURCE_FACTS, parts)
 
 
 TOY_SOURCES = {"toy_source": Dataset(SOURCE_FACTS, load_toy_source)}

@@ -23,7 +23,7 @@ from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
 from fsbench.data.content import hash_contents
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.hub import HubReference
-from fsbench.data.loading import list_source, load_target, plugin_flags
+from fsbench.data.loading import list_source, load_target
 
 
 @dataclass(frozen=True)
@@ -45,26 +45,24 @@ class DatasetCheck:
 
     def problem(self) -> DataError | None:
         """Return the error that the command line raises; None for a complete, readable data set."""
+        name, get = self.facts.name, self.facts.download
         if self.corrupt:
-            lines = "\n  ".join(self.corrupt)
-            return DataError(
-                f"{self.facts.name}: {len(self.corrupt)} of {self.images} images cannot be read:"
-                f"\n  {lines}",
-                fix=f"fetch these again ({self.facts.download})",
+            lines = "\n  ".join(
+                (f"{len(self.corrupt)} of {self.images} images cannot be read:", *self.corrupt)
             )
+            return DataError(f"{name}: {lines}", fix=f"fetch these again ({get})")
         if self.complete:
             return None
         other = [
-            f"{name} {present} of {official}"
-            for name, (present, official) in zip(self.facts.classes, self.counts, strict=True)
-            if official is not None and present != official
+            f"{label} {present} of {official}"
+            for label, (present, official) in zip(self.facts.classes, self.counts, strict=True)
+            if official not in (None, present)
         ]
-        more = f" and {len(other) - 8} more classes" if len(other) > 8 else ""
+        more = [f"{len(other) - 8} more classes"] if len(other) > 8 else []
         return DataError(
-            f"{self.facts.name} does not have the official images: "
-            f"{'; '.join([*other[:8], *self.notes])}{more}",
-            fix="results on it are marked `subset`; for official ones complete it: "
-            f"{self.facts.download}",
+            f"{name} does not have the official images: "
+            f"{'; '.join([*other[:8], *more, *self.notes])}",
+            fix=f"results on it are marked `subset`; for official ones complete it: {get}",
         )
 
 
@@ -84,19 +82,19 @@ def verify_dataset(
     if is_source:
         listing = list_source(name, roots, cache)
         facts, flags = listing.facts, listing.flags
-        present = listing.counts or Counter(image.label for image in listing.train)
-        openers = [image.open for image in (*listing.train, *listing.val, *listing.test)]
-        notes = (f"{len(listing.val)} validation images", *listing.notes)
+        present = listing.counts or Counter(image.label for image in listing.parts["train"])
+        openers = [image.open for part in listing.parts.values() for image in part]
+        notes = (f"{len(listing.parts['val'])} validation images", *listing.notes)
     else:
         dataset = load_target(name, roots, cache=cache)
-        facts, notes, present = dataset.facts, dataset.notes, Counter(dataset.labels.tolist())
-        flags = dataset.flags | plugin_flags(dataset.name)
+        facts, flags, notes = dataset.facts, dataset.flags, dataset.notes
+        present = Counter(dataset.labels.tolist())
         openers = [partial(dataset.image, index) for index in range(len(dataset))]
     corrupt = tuple(find_corrupt(openers, facts.name, report)) if decode else ()
     if decode and not corrupt and not is_source:
         notes = (*notes, *hash_contents(dataset, cache, report).warnings)
-    custom, unknown = "custom" in flags, (None,) * len(facts.classes)
-    official = unknown if custom else facts.images_per_class or unknown
+    custom = "custom" in flags
+    official = (not custom and facts.images_per_class) or (None,) * len(facts.classes)
     return DatasetCheck(
         facts=facts,
         images=len(openers),
@@ -138,7 +136,6 @@ class Leak(Frozen):
     """
 
     shots: int
-    episodes: int
     queries: float
     any_class: float
     affected: float
@@ -169,14 +166,9 @@ def audit_groups(
         sampler = EpisodeSampler.of(spec, dataset)
         fractions = [shared_fractions(sampler.episode(i), groups) for i in range(n_episodes)]
         same_class, any_class = np.array(fractions).T
-        leak = Leak(
-            shots=k_shot,
-            episodes=n_episodes,
-            queries=float(same_class.mean()),
-            any_class=float(any_class.mean()),
-            affected=float((same_class > 0).mean()),
-        )
-        leaks.append(leak)
+        shares = {"queries": same_class, "any_class": any_class, "affected": same_class > 0}
+        means = {name: float(values.mean()) for name, values in shares.items()}
+        leaks.append(Leak(shots=k_shot, **means))
     distinct = [np.unique(codes) for codes in groups.by_class.values()]
     return Audit(
         dataset=dataset.name,

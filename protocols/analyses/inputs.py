@@ -87,7 +87,7 @@ class AnalysisInput:
         if n is None or n >= len(images):
             return images
         index = np.sort(permutations(1, len(images), "analysis", part, seed)[0][:n])
-        return Split(images.images[index], images.labels[index])
+        return images.take(index)
 
     def require_finite(self, values: Tensor, what: str) -> None:
         """Raise CheckpointError unless all values are finite."""

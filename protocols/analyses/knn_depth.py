@@ -231,5 +231,4 @@ class NearestNeighbours:
 def split_batches(images: Split, size: int) -> Iterator[Split]:
     """Yield parts of `size` images, in order."""
     for start in range(0, len(images), size):
-        part = slice(start, start + size)
-        yield Split(images.images[part], images.labels[part])
+        yield images.take(slice(start, start + size))

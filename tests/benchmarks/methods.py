@@ -73,7 +73,7 @@ def generate_source(side: int, batch_size: int, batches: int = STAGE_PARTS) -> S
     facts = describe_images("bench", CLASSES, 1, "source")
     train, val = split(batches * batch_size, side, "train"), split(batch_size, side, "val")
     mean = std = (0.5, 0.5, 0.5)
-    return SourceDataset("bench", facts, train, val, CLASSES, mean, std, "0" * 64)
+    return SourceDataset("bench", facts, train, val, "0" * 64, mean=mean, std=std)
 
 
 def make_recipe(name: str, network: Network) -> Recipe:

@@ -10,9 +10,9 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 23_041,
-    "pretrain": 6_983,
-    "protocols": 3_893,
+    "fsbench": 22_883,
+    "pretrain": 6_982,
+    "protocols": 3_892,
     "leaderboard": 6_995,
 }
 """Most lines of Python of each package, scripts of studies included."""

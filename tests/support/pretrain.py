@@ -66,7 +66,6 @@ def source() -> SourceDataset:
         facts=describe_images("tiny", "abcd", 10, "source"),
         train=split(40, "train"),
         val=split(12, "val"),
-        n_classes=CLASSES,
         mean=(0.4, 0.5, 0.6),
         std=(0.2, 0.25, 0.3),
         fingerprint="0" * 64,

@@ -1,6 +1,7 @@
 """A target data set without pixels, and features for it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fsbench.core.seeding import uniforms
-from fsbench.data.base import TargetDataset
+from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.cards import DatasetFacts
 
 COUNTS = (30, 44, 27, 33, 61, 25, 38)
@@ -45,6 +46,12 @@ def target(name: str = "blobs", counts: Sequence[int] = COUNTS) -> TargetDataset
         labels=np.repeat(3 * np.arange(len(counts)), counts),
         class_names=facts.classes,
     )
+
+
+def with_groups(dataset: TargetDataset, group_of: Callable[[str], str]) -> TargetDataset:
+    """The data set with the group of every canonical id."""
+    names = [*map(group_of, dataset.canonical_ids)]
+    return replace(dataset, groups=Groups.of(dataset.labels, names))
 
 
 def noise(dataset: TargetDataset, dim: int = 13, seed: int = 0) -> NDArray[np.float32]:

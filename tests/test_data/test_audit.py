@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import cli
-from support.protocols import target
+from support.protocols import target, with_groups
 
 from fsbench.data import verification as module
 from fsbench.data.base import Groups, TargetDataset
@@ -25,7 +25,7 @@ def photographed(sizes: tuple[int, ...], classes: int = 6) -> TargetDataset:
     names = [str(number) for number, size in enumerate(sizes) for _ in range(size)]
     dataset = target(counts=(len(names),) * classes)
     group = dict(zip(dataset.canonical_ids, names * classes, strict=True))
-    return dataset.with_groups(lambda image: f"{image.partition('/')[0]}/{group[image]}")
+    return with_groups(dataset, lambda image: f"{image.partition('/')[0]}/{group[image]}")
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])

@@ -5,7 +5,6 @@ import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -140,8 +139,7 @@ def publish(server: Server, change_card: Callable[..., None]) -> Publish:
 
     def publish(name: str, archive: Archive, body: bytes, counts: dict[str, int]) -> None:
         server.files[f"/{archive.url}"] = body
-        placed = replace(
-            archive,
+        placed = archive._replace(
             url=f"{server.url}/{archive.url}",
             mirrors=tuple(f"{server.url}/{name}" for name in archive.mirrors),
             known_hash=archive.known_hash or f"md5:{hashlib.md5(body).hexdigest()}",

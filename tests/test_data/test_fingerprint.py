@@ -13,7 +13,7 @@ from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_target
 from fsbench.data.base import hash_lines
 from fsbench.data.content import hash_contents
-from fsbench.data.image_folder import stamp_files
+from fsbench.data.source import locate_image
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_images_replaced_at_equal_size_and_mtime_are_hashed_again(
     before = hash_contents(dataset, tmp_path / "c").fingerprint
     changed = dataset.root / "2750" / "River" / "River_1.jpg"
     written = changed if how == "in place" else tmp_path / "new.jpg"
-    stat, stamp = changed.stat(), stamp_files([changed])
+    stat, stamp = changed.stat(), locate_image(0, changed).stamp
     time.sleep(0.02)  # the clock of a file system ticks every few milliseconds
     written.write_bytes(changed.read_bytes()[::-1])
     os.utime(written, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -69,7 +69,7 @@ def test_images_replaced_at_equal_size_and_mtime_are_hashed_again(
     assert (changed.stat().st_size, changed.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
     cached, anew = (hash_contents(dataset, tmp_path / c).fingerprint for c in ("c", "other"))
     assert cached == anew != before
-    assert stamp_files([changed]) != stamp, "decoded sources are decoded again"
+    assert locate_image(0, changed).stamp != stamp, "decoded sources are decoded again"
 
 
 def test_a_damaged_store_is_written_anew(dataset: TargetDataset, tmp_path: Path) -> None:

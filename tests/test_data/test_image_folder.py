@@ -3,47 +3,36 @@
 import os
 import shutil
 import signal
-import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from support.cli import call
+from support.cli import CommandLine
+from support.images import draw_grey, draw_images, join_names, write_pixels
 from torchvision.datasets import ImageFolder
 from torchvision.datasets.folder import IMG_EXTENSIONS
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_source, load_target
 from fsbench.data.content import hash_contents
-from fsbench.data.files import ClassTree
 from fsbench.data.formats import readable_suffixes
-from fsbench.data.image_folder import list_folder_source, list_tree_images
+from fsbench.data.image_folder import list_folder_source
 
-Draw = Callable[..., Path]
+NFC, NFD = "Caf\u00e9", "Cafe\u0301"
+PARTS = join_names("train val", "a b", "1.png")
 
 
-def load_folder(folder: Path, query: str = "") -> TargetDataset:
+def load(folder: Path, query: str = "") -> TargetDataset:
     return load_target(f"folder:{folder}{query}", DataRoots())
 
 
-def put(folder: Path, *names: str) -> Path:
-    """Write a small PNG image, another one for every name, under names of any suffix."""
-    for number, name in enumerate(names):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (number, len(name), 7)).save(path, "PNG")
-    return folder
-
-
-def test_a_target_holds_what_imagefolder_holds(tmp_path: Path, draw: Draw) -> None:
-    folder = tmp_path / "my birds"
-    for name in ("b/2.PNG", "b/1.jpeg", "a/deep/er/3.png", "a/x.tiff", "C/4.bmp"):
-        draw(folder / name)
+def test_a_target_holds_what_imagefolder_holds(tmp_path: Path) -> None:
+    names = ("b/2.PNG", "b/1.jpeg", "a/deep/er/3.png", "a/x.tiff", "C/4.bmp")
+    folder = draw_images(tmp_path / "my birds", *names)
     (folder / "a" / "notes.txt").write_text("not an image")
     (folder / "readme.md").write_text("not a class")
-    dataset = load_folder(folder)
+    dataset = load(folder)
     reference = ImageFolder(str(folder))
     expected = sorted((label, str(Path(p).relative_to(folder))) for p, label in reference.samples)
     assert list(zip(dataset.labels.tolist(), dataset.paths, strict=True)) == expected
@@ -54,77 +43,73 @@ def test_a_target_holds_what_imagefolder_holds(tmp_path: Path, draw: Draw) -> No
     assert {*IMG_EXTENSIONS} <= {*readable_suffixes()}
 
 
-@pytest.mark.parametrize(
-    "name", ["1.GIF", "1.jfif", "1.JPE", "1.avif", "1.jp2", "1.j2k", "1.TIF", "1.WebP"]
-)
-def test_formats_that_pillow_reads_are_read(tmp_path: Path, draw: Draw, name: str) -> None:
-    for path in (f"a/{name}", "b/2.png"):
-        draw(tmp_path / path)
-    dataset = load_folder(tmp_path)
-    assert (dataset.paths, dataset.notes) == ((f"a/{name}", "b/2.png"), ())
-    expected = np.asarray(Image.open(tmp_path / "a" / name).convert("RGB"))
+@pytest.mark.parametrize("suffix", ["GIF", "jfif", "JPE", "avif", "jp2", "j2k", "TIF", "WebP"])
+def test_formats_that_pillow_reads_are_read(tmp_path: Path, suffix: str) -> None:
+    dataset = load(draw_images(tmp_path, f"a/1.{suffix}", "b/2.png"))
+    assert (dataset.paths, dataset.notes) == ((f"a/1.{suffix}", "b/2.png"), ())
+    expected = np.asarray(Image.open(tmp_path / "a" / f"1.{suffix}").convert("RGB"))
     assert np.array_equal(np.asarray(dataset.image(0)), expected)
 
 
-LEFT_OUT = [
-    (["a/n1", "b/n2"], "2 files are left out, not read as images: 2 without a suffix"),
-    (["a/1.NPY", "b/deep/2.npy", "b/x.txt"], "2 .npy, 1 .txt"),
-    (["above.png"], "1 file is left out, not read as images: 1 .png"),
-    (["a/1.svg", "a/1.eps", "a/1.dcm"], "3 files are left out"),
-    (["a/1.heic", "b/2.HEIC"], "2 .heic; .heic needs pip install pillow-heif, or convert them"),
-]
-
-
-@pytest.mark.parametrize(("files", "note"), LEFT_OUT)
+@pytest.mark.parametrize(
+    ("files", "note"),
+    [
+        (["a/n1", "b/n2"], "2 files are left out, not read as images: 2 without a suffix"),
+        (["a/1.NPY", "b/deep/2.npy", "b/x.txt"], "2 .npy, 1 .txt"),
+        (["above.png"], "1 file is left out, not read as images: 1 .png"),
+        (["a/1.svg", "a/1.eps", "a/1.dcm"], "3 files are left out"),
+        (["a/1.heic", "b/2.HEIC"], "2 .heic; .heic needs pip install pillow-heif, or convert"),
+    ],
+)
 def test_files_that_are_left_out_are_counted_by_suffix(
     tmp_path: Path, files: list[str], note: str
 ) -> None:
-    dataset = load_folder(put(tmp_path, "a/1.png", "b/2.png", *files))
+    dataset = load(draw_images(tmp_path, "a/1.png", "b/2.png", *files))
     assert len(dataset) == 2
     assert note in dataset.notes[-1]
-    source = put(tmp_path / "src", *PARTS)
-    put(source / "val", *files)
+    source = draw_images(tmp_path / "src", *PARTS, *(f"val/{name}" for name in files))
     assert any(note in line for line in list_folder_source(f"folder:{source}").notes)
 
 
 def test_heic_is_read_where_a_plugin_registers_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(tmp_path, "a/1.heic", "b/2.png")
+    draw_images(tmp_path, "a/1.heic", "b/2.png")
     with pytest.raises(DataError, match=r"without an image: a(.|\n)*pip install pillow-heif"):
-        load_folder(tmp_path)
+        load(tmp_path)
     Image.init()
     monkeypatch.setitem(Image.OPEN, "HEIF", Image.OPEN["PNG"])
     monkeypatch.setitem(Image.EXTENSION, ".heic", "HEIF")
-    assert load_folder(tmp_path).image(0).size == (8, 8)
+    assert load(tmp_path).image(0).size == (8, 8)
 
 
-SPLITS = [
-    ("Training Testing", "cats dogs", "Testing"),
-    ("train test extra", "cats dogs", "extra"),
-    ("fold1 fold2 fold3 fold4 fold5", "Cats cats2", "fold1"),
-    ("A B", "x y z", "A"),
-    ("amazon/images dslr/images", "bike mug", "amazon"),
-    ("seg_train/seg_train seg_test/seg_test", "forest sea", "seg_test"),
-    ("Treino Prüfung", "gato cão", "Prüfung"),
-    ("train test", "", ""),
-    ("Training_set Test-Data dev", "", ""),
-    ("fold_1 fold_2", "", ""),
-]
-
-
-@pytest.mark.parametrize(("splits", "classes", "fix"), SPLITS)
+@pytest.mark.parametrize(
+    ("splits", "classes", "fix"),
+    [
+        ("Training Testing", "cats dogs", "Testing"),
+        ("train test extra", "cats dogs", "extra"),
+        ("fold1 fold2 fold3 fold4 fold5", "Cats cats2", "fold1"),
+        ("A B", "x y z", "A"),
+        ("amazon/images dslr/images", "bike mug", "amazon"),
+        ("seg_train/seg_train seg_test/seg_test", "forest sea", "seg_test"),
+        ("Treino Prüfung", "gato cão", "Prüfung"),
+        ("train test", ".", ""),
+        ("Training_set Test-Data dev", ".", ""),
+        ("fold_1 fold_2", ".", ""),
+    ],
+)
 def test_folders_that_repeat_their_sub_folders_or_have_usual_names_are_splits(
     tmp_path: Path, splits: str, classes: str, fix: str
 ) -> None:
-    first, *_ = folders = splits.split()
-    put(tmp_path, *(f"{f}/{name}/1.png" for f in folders for name in classes.split() or ["."]))
-    put(tmp_path, *([f"{first}/only here/1.png"] if "z" in classes else []))
+    first = tmp_path / splits.split()[0]
+    draw_images(tmp_path, *join_names(splits, classes, "1.png"))
+    if "z" in classes:
+        draw_images(first, "only here/1.png")
     with pytest.raises(DataError, match="look like splits") as caught:
-        load_folder(tmp_path)
+        load(tmp_path)
     assert f"folder:{tmp_path / fix}" in str(caught.value)
-    if classes:
-        assert set(load_folder(tmp_path / first).class_names) >= set(classes.split())
+    if classes != ".":
+        assert {*load(first).class_names} >= {*classes.split()}
 
 
 @pytest.mark.parametrize(
@@ -137,10 +122,7 @@ def test_folders_that_repeat_their_sub_folders_or_have_usual_names_are_splits(
     ],
 )
 def test_other_sub_folders_are_parts_of_a_class(tmp_path: Path, files: list[str]) -> None:
-    assert len(load_folder(put(tmp_path, *files))) == len(files)
-
-
-NFC, NFD = "Caf\u00e9", "Cafe\u0301"
+    assert len(load(draw_images(tmp_path, *files))) == len(files)
 
 
 @pytest.mark.parametrize(
@@ -151,54 +133,52 @@ NFC, NFD = "Caf\u00e9", "Cafe\u0301"
         (["a/1.png", "b/1.txt"], "without an image: b"),
         (["train/a/1.png", "val/a/1.png"], r"look like splits(.|\n)*folder:.*train"),
         (["data/a/1.png", "data/b/2.png"], r"has 1 class folders(.|\n)*folder:.*/data"),
-        (
-            [f"{c}/{split}/1.png" for c in ("cat", "dog") for split in ("train", "test")],
-            "sort the images as <split>/<class>/",
-        ),
+        (join_names("cat dog", "train test", "1.png"), "sort the images as <split>/<class>/"),
         ([f"{NFC}/1.png", f"{NFD}/2.png", "b/3.png"], "two spellings of the class"),
         (["cat/1.png", "cat /2.png", "b/3.png"], "two spellings of the class"),
         (["cat/1.png", " cat/2.png", "b/3.png"], "two spellings of the class"),
     ],
 )
 def test_other_folders_are_refused(tmp_path: Path, files: list[str], message: str) -> None:
-    put(tmp_path / "x", *(name for name in files if name.endswith(".png")))
-    for name in files:
-        (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "x" / name).touch()
+    draw_images(tmp_path / "x", *files)
     with pytest.raises(DataError, match=message):
-        load_folder(tmp_path / "x")
-
-
-def test_classes_that_differ_in_case_are_told_apart_and_noted(tmp_path: Path) -> None:
-    dataset = load_folder(put(tmp_path, "A/1.png", "a/2.png", "b/3.png"))
-    assert dataset.class_names == ("A", "a", "b")
-    assert dataset.notes == ("classes that differ in letter case alone: A and a",)
-    put(tmp_path / "s", *(f"{part}/{name}/1.png" for part in ("train", "val") for name in "Aab"))
-    assert list_folder_source(f"folder:{tmp_path / 's'}").facts.classes == ("A", "a", "b")
-    (tmp_path / "s" / "val" / "A").rename(tmp_path / "s" / "val" / "c")
-    with pytest.raises(DataError, match=r"other classes \(A, c\)"):
-        list_folder_source(f"folder:{tmp_path / 's'}")
+        load(tmp_path / "x")
 
 
 @pytest.mark.parametrize("name", [NFC, NFD, f"{NFC} "])
 def test_ids_do_not_depend_on_how_a_name_is_spelled(tmp_path: Path, name: str) -> None:
-    dataset = load_folder(put(tmp_path, f"{name}/{name.strip()}.png", "Cafz/1.png", "b/2.png"))
+    files = (f"{name}/{name.strip()}.png", "Cafz/1.png", "b/2.png")
+    dataset = load(draw_images(tmp_path, *files))
     assert dataset.canonical_ids == ("Cafz/1.png", f"{NFC}/{NFC}.png", "b/2.png")
     assert dataset.class_names == ("Cafz", NFC, "b")
     assert dataset.image(1).size == (8, 8)
 
 
+def test_classes_that_differ_in_case_are_told_apart_and_noted(tmp_path: Path) -> None:
+    dataset = load(draw_images(tmp_path, "A/1.png", "a/2.png", "b/3.png"))
+    assert dataset.class_names == ("A", "a", "b")
+    assert dataset.notes == ("classes that differ in letter case alone: A and a",)
+    draw_images(tmp_path / "s", *join_names("train val", "A a b", "1.png"))
+    assert list_folder_source(f"folder:{tmp_path / 's'}").facts.classes == ("A", "a", "b")
+    (tmp_path / "s" / "val" / "A").rename(tmp_path / "s" / "val" / "c")
+    with pytest.raises(DataError, match=r"val has other classes than .*train: c"):
+        list_folder_source(f"folder:{tmp_path / 's'}")
+    (tmp_path / "s" / "val" / "c").rename(tmp_path / "c")
+    with pytest.raises(DataError, match="val has class folders without an image: A"):
+        list_folder_source(f"folder:{tmp_path / 's'}")
+
+
 @pytest.mark.parametrize(
-    ("train", "val"), [(NFC, NFD), ("Cat", "cat"), ("cat", "CAT "), (NFD, NFC)]
+    ("train", "val", "name"),
+    [(NFC, NFD, NFC), ("Cat", "cat", "Cat"), ("cat", "CAT ", "cat"), (NFD, NFC, NFC)],
 )
 def test_parts_of_a_source_have_the_same_classes_as_people_read_them(
-    tmp_path: Path, train: str, val: str
+    tmp_path: Path, train: str, val: str, name: str
 ) -> None:
-    put(tmp_path, f"train/{train}/1.png", "train/b/2.png", f"val/{val}/3.png", "val/b/4.png")
-    source = list_folder_source(f"folder:{tmp_path}")
-    name = unicodedata.normalize("NFC", train)
+    names = (f"train/{train}/1.png", "train/b/2.png", f"val/{val}/3.png", "val/b/4.png")
+    source = list_folder_source(f"folder:{draw_images(tmp_path, *names)}")
     assert source.facts.classes == tuple(sorted([name, "b"]))
-    pixels = {sample.label: sample.open().getpixel((0, 0)) for sample in source.val}
+    pixels = {image.label: image.open().getpixel((0, 0)) for image in source.parts["val"]}
     expected = Image.open(tmp_path / "val" / val / "3.png").getpixel((0, 0))
     assert pixels[source.facts.classes.index(name)] == expected
 
@@ -206,28 +186,28 @@ def test_parts_of_a_source_have_the_same_classes_as_people_read_them(
 @pytest.mark.parametrize("val", ["val", "valid", "test"])
 def test_a_source_has_train_and_val(tmp_path: Path, val: str) -> None:
     train = ("train/b/1.png", "train/a/2.png", "train/a/3.png")
-    put(tmp_path / "src", *train, f"{val}/a/4.png", f"{val}/b/5.png")
-    source = load_source(f"folder:{tmp_path / 'src'}", DataRoots(), tmp_path / "c", 8)
+    folder = draw_images(tmp_path / "src", *train, f"{val}/a/4.png", f"{val}/b/5.png")
+    source = load_source(f"folder:{folder}", DataRoots(), tmp_path / "c", 8)
     assert source.train.images.shape == (3, 3, 8, 8)
     assert (source.train.labels.tolist(), source.val.labels.tolist()) == ([0, 0, 1], [0, 1])
     assert (source.facts.classes, source.facts.images_per_class) == (("a", "b"), (2, 1))
     assert (source.n_classes, source.flags, source.name) == (2, {"custom"}, "folder-src")
     with pytest.raises(DataError, match="train/<class>"):
-        load_source(f"folder:{tmp_path / 'src' / 'train'}", DataRoots(), tmp_path / "c", 8)
+        load_source(f"folder:{folder / 'train'}", DataRoots(), tmp_path / "c", 8)
 
 
 def test_a_pipe_among_the_images_is_named_and_not_waited_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: CommandLine
 ) -> None:
-    folder = put(tmp_path / "x", "a/1.png", "b/2.png")
+    folder = draw_images(tmp_path / "x", *PARTS) / "train"
     os.mkfifo(folder / "a" / "pipe.png")
+    fault = f"{folder / 'a' / 'pipe.png'}: it is not a regular file"
     signal.alarm(60)  # ends the process if it waits for the pipe
-    assert call("data", "verify", f"folder:{folder}") == 3
-    assert f"{folder / 'a' / 'pipe.png'}: it is not a regular file" in capsys.readouterr().err
-    with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
-        hash_contents(load_folder(folder), tmp_path / "cache")
-    with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
-        list_tree_images(ClassTree.read(folder), ["a", "b"])
+    assert fault in cli("data", "verify", f"folder:{folder}", code=3).err
+    with pytest.raises(DataError, match=fault):
+        hash_contents(load(folder), tmp_path / "cache")
+    with pytest.raises(DataError, match=fault):
+        list_folder_source(f"folder:{folder.parent}")
     signal.alarm(0)
 
 
@@ -237,74 +217,59 @@ def test_a_pipe_among_the_images_is_named_and_not_waited_for(
 def test_a_link_to_a_folder_that_contains_it_is_named(
     tmp_path: Path, link: str, target: str
 ) -> None:
-    put(tmp_path, "a/deep/1.png", "b/2.png")
+    draw_images(tmp_path, "a/deep/1.png", "b/2.png")
     back = tmp_path / "b" / "back"
     back.symlink_to(tmp_path / "a")
-    assert load_folder(tmp_path).class_counts == {0: 1, 1: 2}, "no loop: the link is followed"
+    assert load(tmp_path).class_counts == {0: 1, 1: 2}, "no loop: the link is followed"
     if target != "../b":
         back.unlink()
     (tmp_path / link).symlink_to(target)
     with pytest.raises(DataError, match=r"/\w+ links to .*, which contains it"):
-        load_folder(tmp_path)
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("name", [b"a/caf\xe9.png", b"caf\xe9/1.png"])
-def test_a_name_that_is_not_utf8_is_named(
-    tmp_path: Path, name: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = put(tmp_path / "x", "a/1.png", "b/2.png")
+def test_a_name_that_is_not_utf8_is_named(tmp_path: Path, name: bytes, cli: CommandLine) -> None:
+    folder = draw_images(tmp_path / "x", "a/1.png", "b/2.png")
     bad = Path(os.fsdecode(os.fsencode(folder) + b"/" + name))
     try:
         bad.parent.mkdir(exist_ok=True)
         shutil.copy(folder / "a" / "1.png", bad)
     except OSError:
         pytest.skip("this file system takes UTF-8 names only")
-    assert call("data", "verify", f"folder:{folder}") == 3
-    shown = capsys.readouterr().err
+    shown = cli("data", "verify", f"folder:{folder}", code=3).err
     assert all(text in shown for text in ("caf\\xe9", "is not UTF-8", "rename it"))
 
 
 @pytest.mark.parametrize("query", ["?bits=7", "?bits=16", "?bits=x", "?bit=12", "?bits=9&bits=10"])
 def test_other_queries_and_pools_are_refused(tmp_path: Path, query: str) -> None:
-    folder = put(tmp_path, "a/1.png", "b/2.png")
+    folder = draw_images(tmp_path / "what?", "a/1.png", "b/2.png")
+    assert len(load(folder)) == 2
     with pytest.raises(UsageError):
-        load_folder(folder, query)
+        load(folder, query)
     with pytest.raises(UsageError, match="no pool labeled_80"):
         load_target(f"folder:{folder}", DataRoots(), "labeled_80")
-    assert len(load_folder(put(tmp_path / "what?", "a/1.png", "b/2.png"))) == 2
-
-
-PARTS = [f"{split}/{name}/1.png" for split in ("train", "val") for name in "ab"]
 
 
 def test_bits_give_another_name_and_fingerprint_but_the_same_episodes(tmp_path: Path) -> None:
-    folder, queries = put(tmp_path / "x", "a/1.png", "b/2.png"), ("", "?bits=12")
-    plain, scaled = (load_folder(folder, query) for query in queries)
+    folder, queries = draw_grey(tmp_path / "x", "a/1.png", "b/2.png", value=9), ("", "?bits=12")
+    plain, scaled = (load(folder, query) for query in queries)
     records = [describe_dataset(dataset, tmp_path / "c") for dataset in (plain, scaled)]
     assert records[0].images_hash == records[1].images_hash
     assert records[0].fingerprint != records[1].fingerprint
     assert records[0].name != records[1].name
     assert plain.name == scaled.name
-    source = put(tmp_path / "s", *PARTS)
-    stamps = {list_folder_source(f"folder:{source}{query}").stamp for query in queries}
-    assert len(stamps) == 2
 
 
-def test_a_run_warns_of_what_its_images_hold(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_warns_of_what_its_images_hold(tmp_path: Path, cli: CommandLine) -> None:
     folder = tmp_path / "x"
     for n in range(32):
-        path = folder / "ab"[n % 2] / f"{n}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
         values = np.random.default_rng(n).integers(0, 4096, (8, 8)).astype(np.uint16)
-        Image.fromarray(values).save(path)
+        write_pixels(folder / "ab"[n % 2] / f"{n}.png", values)
     shutil.copy(folder / "a" / "0.png", folder / "b" / "0.png")
     (folder / "b" / "note").write_text("x")
+    network = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
     for query in ("", "?bits=12"):
-        arguments = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
-        arguments += ["--limit", "2", "--device", "cpu", "-t", f"folder:{folder}{query}:2w1s"]
-        assert call("episodic", *arguments) == 0
-        shown = capsys.readouterr().err
+        shown = cli("episodic", *network, "--limit", "2", "-t", f"folder:{folder}{query}:2w1s").err
         assert all(w in shown for w in ("2 images have the same content", "1 without a suffix"))
         assert ("use less than an eighth" in shown) == (query == "")

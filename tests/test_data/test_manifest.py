@@ -71,7 +71,7 @@ def test_hash_needs_official_counts_only_and_equals_that_of_the_images(
         (["hash", "cdfsl:5w1s"], 2, ["names 4 tasks"]),
         (["hash", "eurosat:probe"], 2, ["runs no probe tasks"]),
         (["hash", "eurosad:5w1s"], 2, ["did you mean 'eurosat'"]),
-        (["hash", "cub200:5w1s"], 2, ["no official image counts per class", "--data"]),
+        (["hash", "cub200:5w1s"], 3, ["CUB-200-2011 not found", "--data"]),
         (["hash", "eurosat:5w1s@startup"], 3, ["eurosat", "--data"]),
         (["export", "eurosat:5w1s", "-o", "x.jsonl"], 3, ["eurosat", "--data"]),
         (["hash", "eurosat:11w1s"], 3, ["eurosat has 10 classes", "--way"]),

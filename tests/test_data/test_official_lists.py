@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy.io import savemat
+from support.images import draw_images
 from torchvision.datasets import Flowers102
 
 from fsbench.core.errors import DataError
 from fsbench.data import TARGETS, DataRoots, TargetDataset
-from fsbench.data.files import is_inside
 from fsbench.data.splits import split_dataset
 from fsbench.data.verification import verify_dataset
 
@@ -39,9 +38,7 @@ class Layout(NamedTuple):
 
     def write(self, root: Path) -> Path:
         base = root / self.folder
-        for name in (*self.train, *self.test, *self.unlisted):
-            (base / self.images / name).parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (8, 8)).save(base / self.images / name)
+        draw_images(base / self.images, *self.train, *self.test, *self.unlisted)
         for file, content in self.lists.items():
             write_list(base / file, content)
         return base
@@ -169,28 +166,30 @@ FOREIGN = "../../../secret.jpg"
 ALIEN = "is no official line"
 WRONG_LISTS: list[tuple[str, str, Content | None, str]] = [
     ("aircraft", "data/images_variant_test.txt", "0747566 708-320\n",
-     "test.txt names no class in '0747566.jpg"),
+     "test list gives '0747566.jpg' the class 708-320"),
     ("aircraft", "data/images_variant_train.txt", "0747566 707-320\n0034309 F-16A/B\n",
      "names 0747566.jpg more"),
     ("aircraft", "data/images_variant_train.txt", "0747566\n", f"train.txt: '0747566' {ALIEN}"),
     ("cub200", "image_class_labels.txt", numbered(1, 1, 199, 200),
-     "label of 200.Common_Yellowthroat/c.jpg"),
+     "train list gives '200.Common_Yellowthroat/c.jpg' the class 200.Common_Yellowthroat 199"),
     ("cub200", "image_class_labels.txt", numbered(1, 1, 200), ALIEN),
     ("cub200", "images.txt", numbered(*(f"001.Albatross/{n}.jpg" for n in "bacd")),
-     "names no class in '001.Albatross/b.jpg'"),
+     "gives '001.Albatross/b.jpg' the class 001.Albatross 1"),
     ("cub200", "images.txt", f"1 {ALBATROSS}/b.jpg\n3 {ALBATROSS}/a.jpg\n", ALIEN),
     ("cub200", "images.txt", numbered(*[f"{ALBATROSS}/{FOREIGN}", f"{ALBATROSS}/b.jpg"],
                                       *[f"{YELLOWTHROAT}/{n}.jpg" for n in "cd"]),
-     "outside of the images: .*secret"),
+     "secret.jpg'.* or outside of its images"),
     ("cub200", "train_test_split.txt", numbered(1, 2, 1, 0), ALIEN),
     ("cub200", "train_test_split.txt", None, r"lacks train_test_split.txt"),
-    ("mit67", "TrainImages.txt", "cave/a.jpg\n", r"TrainImages.txt names no class in 'cave/a.jpg'"),
+    ("mit67", "TrainImages.txt", "cave/a.jpg\n", "train list gives 'cave/a.jpg' the class cave"),
     ("mit67", "TestImages.txt", "winecellar/a.jpg\n", "names winecellar/a.jpg more than once"),
-    ("mit67", "TestImages.txt", f"bar/{FOREIGN}\n", "outside of the images: .*secret"),
+    ("mit67", "TestImages.txt", f"bar/{FOREIGN}\n", "secret.jpg'.* or outside of its images"),
+    ("mit67", "TestImages.txt", "bar/..\\a.jpg", "a.jpg'.* or outside of its images"),
+    ("mit67", "TestImages.txt", f"bar/{'n' * 300}\nbar/\0", "has 2 train and 0 test"),
     ("mit67", "TestImages.txt", None, r"lacks TestImages.txt"),
     ("dogs", "test_list.mat", dogs_list({n: y + 1 for n, y in DOGS_TEST.items()}),
-     r"test_list.mat: the label of .* is not that of its"),
-    ("dogs", "test_list.mat", dogs_list({f"{DALE}/{FOREIGN}": 1}), "outside of the images"),
+     r"test list gives .* the class n02085620-Chihuahua 2"),
+    ("dogs", "test_list.mat", dogs_list({f"{DALE}/{FOREIGN}": 1}), "outside of its images"),
     ("dogs", "test_list.mat", dogs_list(DOGS_TEST) | {"labels": np.ones((1, 1))},
      "cannot read .*test_list.mat"),
     ("dogs", "train_list.mat", "no mat", r"cannot read .*train_list.mat"),
@@ -205,18 +204,12 @@ def test_lists_with_errors_are_named(
     name: str, file: str, content: Content | None, message: str, tmp_path: Path, load: Load
 ) -> None:
     path = LAYOUTS[name].write(tmp_path / "data") / file
-    Image.new("RGB", (8, 8)).save(tmp_path / "secret.jpg")
+    draw_images(tmp_path, "secret.jpg")
     path.unlink()
     if content is not None:
         write_list(path, content)
     with pytest.raises(DataError, match=message):
-        load(name)
-
-
-def test_what_stays_inside() -> None:
-    assert all(map(is_inside, ("bar/a.jpg", "./a.jpg", "a..b/c")))
-    foreign = ("../a.jpg", "bar/../../a.jpg", "/etc/passwd", "bar\\..\\a.jpg", "a\0b", "n" * 300)
-    assert not any(map(is_inside, foreign))
+        split_dataset(load(name))
 
 
 def test_the_mats_of_flowers_are_checked_by_hash(
@@ -257,9 +250,7 @@ def test_a_data_set_is_complete_with_the_official_number_in_both_parts_and_all_c
 ) -> None:
     change_card("mit67", classes=("a", "b"), split=(3, 2))
     base = tmp_path / "data" / "mit67"
-    for name in f"{train} {test}".split():
-        (base / "Images" / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8)).save(base / "Images" / name, "png")
+    draw_images(base / "Images", *train.split(), *test.split())
     (base / "TrainImages.txt").write_text(train.replace(" ", "\n"))
     (base / "TestImages.txt").write_text(test.replace(" ", "\n"))
     dataset = load("mit67")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from support.images import write_pixels
 from torchvision import datasets
 
 from fsbench.core.errors import DataError
@@ -22,6 +22,8 @@ RNG = np.random.default_rng(0)
 GREY = RNG.integers(0, 256, (12, 28, 28), dtype=np.uint8)
 COLOUR = RNG.integers(0, 256, (12, 32, 32, 3), dtype=np.uint8)
 LABELS = np.array([3, 1, 9, 0, 3, 3, 2, 7, 5, 4, 8, 6], dtype=np.uint8)
+BREEDS = {"Abyssinian": 1, "american_bulldog": 2, "yorkshire_terrier": 37}
+SIZES = {"Faces": 40, "accordion": 33, "yin_yang": 31}
 
 Load = Callable[..., SourceDataset]
 Change = Callable[..., None]
@@ -34,14 +36,20 @@ def load(tmp_path: Path) -> Load:
     return lambda name, size=8: load_source(name, roots, tmp_path / "c", size)
 
 
+@pytest.fixture
+def list_flags(tmp_path: Path) -> Callable[[str], frozenset[str]]:
+    """List a source below `data`; return its flags."""
+    roots = DataRoots((tmp_path / "data",))
+    return lambda name: list_source(name, roots, tmp_path / "c").flags
+
+
 def mnist_files() -> dict[str, bytes]:
     files = {}
     for part, rows in (("train", slice(12)), ("t10k", slice(8, 12))):
-        images, labels = GREY[rows], LABELS[rows]
-        head = np.array([0x803, len(images), 28, 28], dtype=">i4").tobytes()
-        files[f"{part}-images-idx3-ubyte"] = head + images.tobytes()
-        head = np.array([0x801, len(labels)], dtype=">i4").tobytes()
-        files[f"{part}-labels-idx1-ubyte"] = head + labels.tobytes()
+        for kind, magic, values in (("images-idx3", 0x803, GREY), ("labels-idx1", 0x801, LABELS)):
+            shape = values[rows].shape
+            head = np.array([magic, *shape], dtype=">i4").tobytes()
+            files[f"{part}-{kind}-ubyte"] = head + values[rows].tobytes()
     return files
 
 
@@ -67,14 +75,13 @@ def test_mnist_grey_is_repeated(
 
 
 def test_downloaded_mnist_is_unpacked(tmp_path: Path, load: Load) -> None:
-    folder = tmp_path / "data" / "mnist"
+    folder, archives = tmp_path / "data" / "mnist", []
     folder.mkdir(parents=True)
-    archives = []
     for name, content in mnist_files().items():
-        packed = folder / f"{name}.gz"
-        packed.write_bytes(gzip.compress(content))
-        known_hash = f"md5:{hashlib.md5(packed.read_bytes()).hexdigest()}"
-        archives.append(Archive(f"https://x.org/{packed.name}", known_hash, into="MNIST/raw"))
+        packed = gzip.compress(content)
+        (folder / f"{name}.gz").write_bytes(packed)
+        known_hash = f"md5:{hashlib.md5(packed).hexdigest()}"
+        archives.append(Archive(f"https://x.org/{name}.gz", known_hash, into="MNIST/raw"))
     assert {archive.into for archive in all_facts()["mnist"].archives} == {"MNIST/raw"}
     download_archives(archives, folder)
     assert not list(folder.glob("*.gz"))
@@ -122,12 +129,8 @@ def test_classes_and_counts_are_the_publishers() -> None:
     assert facts["pets"].images_per_class[7] == 96
 
 
-BREEDS = {"Abyssinian": 1, "american_bulldog": 2, "yorkshire_terrier": 37}
-
-
 def write_level(path: Path, level: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (12, 8), (level % 256,) * 3).save(path, "png")
+    write_pixels(path, np.full((8, 12, 3), level % 256, np.uint8), kind="PNG")
 
 
 def write_pets(root: Path, breeds: Mapping[str, int] = BREEDS, per_class: int = 20) -> Path:
@@ -144,6 +147,15 @@ def write_pets(root: Path, breeds: Mapping[str, int] = BREEDS, per_class: int = 
     return base
 
 
+def write_caltech(root: Path, sizes: Mapping[str, int] = SIZES) -> Path:
+    """101_ObjectCategories as unpacked; the level of an image is its number."""
+    tree = root / "caltech101" / "101_ObjectCategories"
+    for name, size in {**sizes, "BACKGROUND_Google": 2}.items():
+        for n in range(1, size + 1):
+            write_level(tree / name / f"image_{n:04d}.jpg", n)
+    return tree
+
+
 def levels(dataset: SourceDataset, label: int) -> list[list[int]]:
     """The sorted levels of the images of a class in training, validation and test."""
     assert dataset.test
@@ -152,7 +164,7 @@ def levels(dataset: SourceDataset, label: int) -> list[list[int]]:
 
 
 def test_trainval_of_pets_in_the_official_classes(tmp_path: Path, load: Load) -> None:
-    base = write_pets(tmp_path / "data")
+    tables = write_pets(tmp_path / "data") / "annotations"
     dataset = load("pets")
     assert dataset.facts.classes[36] == "Yorkshire Terrier"
     assert (dataset.name, dataset.n_classes, dataset.flags) == ("pets", 37, {"derived", "subset"})
@@ -162,66 +174,13 @@ def test_trainval_of_pets_in_the_official_classes(tmp_path: Path, load: Load) ->
         assert (sorted(train + val), len(val)) == (expected, 2)
         assert val != expected[:2], "not the first ones"
         assert test == sorted((10 * number + n) % 256 for n in (1, 2))
-    table = base / "annotations" / "trainval.txt"
-    table.write_text("".join(reversed(table.read_text().splitlines(keepends=True))))
+    lines = (tables / "trainval.txt").read_text().splitlines(keepends=True)
+    (tables / "trainval.txt").write_text("".join(reversed(lines)))
     again = load("pets")
     assert levels(again, 1) == levels(dataset, 1), "in any order of the list"
-    table = base / "annotations" / "test.txt"
-    table.write_text(table.read_text().replace("Abyssinian_2 1 1 1\n", ""))
+    lines = (tables / "test.txt").read_text().splitlines(keepends=True)
+    (tables / "test.txt").write_text("".join(lines[1:]))
     assert load("pets").fingerprint != again.fingerprint
-
-
-def test_the_official_counts_of_pets_are_not_a_subset(
-    tmp_path: Path, load: Load, change_card: Change
-) -> None:
-    names = {n.lower().replace(" ", "_"): k for k, n in enumerate(all_facts()["pets"].classes, 1)}
-    write_pets(tmp_path / "data", names, per_class=1)
-    change_card("pets", images_per_class=(1,) * 37)
-    assert load("pets").flags == {"derived"}
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("trainval", "bulldog_100 2", "bulldog_100 3", "label of american_bulldog_100.jpg is not"),
-        ("test", "Abyssinian_1 1", "Abyssinian_1 2", r"test\.txt: the label of Abyssinian_1.jpg"),
-        (
-            "trainval",
-            "Abyssinian_100 1 1 1",
-            "Abyssinian_100 1",
-            "'Abyssinian_100 1' is no official line",
-        ),
-        (
-            "trainval",
-            "Abyssinian_100",
-            "../../Abyssinian_9",
-            r"no class in '../../Abyssinian_9.jpg",
-        ),
-        ("trainval", "Abyssinian_100", "Abyssinian_999", "Abyssinian_999.jpg"),
-    ],
-)
-def test_wrong_lists_of_pets_are_named(
-    tmp_path: Path, load: Load, file: str, old: str, new: str, message: str
-) -> None:
-    (tmp_path / "data" / "pets").mkdir(parents=True)
-    with pytest.raises(DataError, match="lacks images"):
-        load("pets")
-    table = write_pets(tmp_path / "data") / "annotations" / f"{file}.txt"
-    table.write_text(table.read_text().replace(old, new))
-    with pytest.raises(DataError, match=message):
-        load("pets")
-
-
-SIZES = {"Faces": 40, "accordion": 33, "yin_yang": 31}
-
-
-def write_caltech(root: Path, sizes: Mapping[str, int] = SIZES) -> Path:
-    """101_ObjectCategories as unpacked; the level of an image is its number."""
-    tree = root / "caltech101" / "101_ObjectCategories"
-    for name, size in {**sizes, "BACKGROUND_Google": 2}.items():
-        for n in range(1, size + 1):
-            write_level(tree / name / f"image_{n:04d}.jpg", n)
-    return tree
 
 
 def test_thirty_images_a_class_three_of_them_validate_all_others_are_for_the_test(
@@ -240,17 +199,40 @@ def test_thirty_images_a_class_three_of_them_validate_all_others_are_for_the_tes
     assert levels(load("caltech101"), 0) == faces, "the choice depends on names alone"
 
 
-def test_the_official_counts_of_caltech101_are_not_a_subset(
-    tmp_path: Path, change_card: Change
+def test_official_counts_are_no_subset(
+    tmp_path: Path, list_flags: Callable[[str], frozenset[str]], change_card: Change
 ) -> None:
-    def list_flags() -> set[str]:
-        return {*list_source("caltech101", DataRoots((tmp_path / "data",)), tmp_path).flags}
-
+    names = {n.lower().replace(" ", "_"): k for k, n in enumerate(all_facts()["pets"].classes, 1)}
+    write_pets(tmp_path / "data", names, per_class=1)
+    change_card("pets", images_per_class=(1,) * 37)
+    assert list_flags("pets") == {"derived"}
     change_card("caltech101", images_per_class=(2,) * 101)
     tree = write_caltech(tmp_path / "data", dict.fromkeys(all_facts()["caltech101"].classes, 2))
-    assert list_flags() == {"derived"}
+    assert list_flags("caltech101") == {"derived"}
     (tree / "ant" / "image_0002.jpg").unlink()
-    assert list_flags() == {"derived", "subset"}
+    assert list_flags("caltech101") == {"derived", "subset"}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("trainval", "bulldog_100 2", "bulldog_100 3", "gives 'american_bulldog_100.jpg' the cl"),
+        ("test", "Abyssinian_1 1", "Abyssinian_1 2", "test list gives 'Abyssinian_1.jpg' the"),
+        ("trainval", "Abyssinian_100 1 1 1", "Abyssinian_100 1", "'Abyssinian_100 1' is no offic"),
+        ("trainval", "Abyssinian_100", "../../Abyssinian_9", "gives '../../Abyssinian_9.jpg' the"),
+        ("trainval", "Abyssinian_100", "Abyssinian_999", "Abyssinian_999.jpg"),
+    ],
+)
+def test_wrong_lists_of_pets_are_named(
+    tmp_path: Path, load: Load, file: str, old: str, new: str, message: str
+) -> None:
+    (tmp_path / "data" / "pets").mkdir(parents=True)
+    with pytest.raises(DataError, match="lacks images"):
+        load("pets")
+    table = write_pets(tmp_path / "data") / "annotations" / f"{file}.txt"
+    table.write_text(table.read_text().replace(old, new))
+    with pytest.raises(DataError, match=message):
+        load("pets")
 
 
 def test_missing_and_wrong_files_of_caltech101_are_named(tmp_path: Path, load: Load) -> None:

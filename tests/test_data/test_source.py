@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from support.images import draw_grey, draw_images
 from support.reporters import Recorder
 
 from fsbench.core.errors import DataError
@@ -15,16 +15,13 @@ from fsbench.data import DataRoots, SourceDataset, load_source, source
 from fsbench.data.source import take_subset
 from pretrain.recipes.registry import load_recipe
 
-Draw = Callable[..., Path]
 FILES = ("train/a/1.png", "train/b/2.png", "val/a/3.png", "val/b/4.png")
 DECODED = ["decode train", "decode val"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, draw: Draw) -> Path:
-    for name in FILES:
-        draw(tmp_path / "src" / name, side=16)
-    return tmp_path / "src"
+def folder(tmp_path: Path) -> Path:
+    return draw_images(tmp_path / "src", *FILES, side=16)
 
 
 def load(folder: Path, size: int = 16, query: str = "") -> tuple[SourceDataset, list[str]]:
@@ -46,13 +43,12 @@ def test_a_second_load_decodes_nothing_and_writing_never_reaches_the_cache(folde
         again.train.images[:] = 0
 
 
-def test_a_folder_test_is_a_third_part_and_else_nothing_changes(folder: Path, draw: Draw) -> None:
+def test_a_folder_test_is_a_third_part_and_else_nothing_changes(folder: Path) -> None:
     plain, _ = load(folder)
     assert plain.test is None
-    for name in ("test/a/5.png", "test/b/6.png", "test/b/7.png"):
-        draw(folder / name, side=16)
+    draw_images(folder, "test/a/5.png", "test/b/6.png", "test/b/7.png", side=16)
     tested, lines = load(folder)
-    assert lines == [*DECODED, "decode test"]
+    assert lines == ["decode test"]
     assert tested.test
     assert tested.test.labels.tolist() == [0, 1, 1]
     assert (tested.train.labels.tolist(), tested.val.labels.tolist()) == ([0, 1], [0, 1])
@@ -87,24 +83,24 @@ def test_a_damaged_cache_is_built_anew(
 
 
 def test_other_files_size_or_version_make_another_cache(
-    folder: Path, draw: Draw, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = load(folder)
     small, lines = load(folder, size=8)
     assert (small.train.images.shape, lines) == ((2, 3, 8, 8), DECODED)
-    changed = draw(folder / "train" / "a" / "0.png", side=16)
-    more, _ = load(folder)
+    changed = draw_images(folder, "train/a/0.png", side=16) / "train" / "a" / "0.png"
+    more, lines = load(folder)
     assert (len(more.train), more.fingerprint != first.fingerprint) == (3, True)
+    assert lines == ["decode train"], "only the part that changed"
     stat = changed.stat()
     os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    assert load(folder)[1] == DECODED
+    assert load(folder)[1] == ["decode train"]
     monkeypatch.setattr(source, "VERSION", 2)
     assert load(folder)[1] == DECODED
 
 
 def test_a_source_of_images_with_unused_bits_is_warned_of_and_scaled(folder: Path) -> None:
-    for name in FILES:
-        Image.fromarray(np.full((16, 16), 4095, dtype=np.uint16)).save(folder / name)
+    draw_grey(folder, *FILES, value=4095)
     dark, lines = load(folder)
     warnings = [line for line in lines if line.startswith("warning: decode train: 2 16-bit images")]
     assert ["?bits=N" in line for line in warnings] == [True]
@@ -135,11 +131,9 @@ def test_a_part_has_its_counts_and_all_other_images_validate(whole: SourceDatase
     assert small.fingerprint != whole.fingerprint
     for label, name in enumerate(small.facts.classes):
         original = whole.facts.classes.index(name)
-        train, val, every, old = (
-            keys(split.images[split.labels == y])
-            for split, y in ((small.train, label), (small.val, label), (whole.train, original),
-                             (whole.val, original))
-        )  # fmt: skip
+        train, val = (keys(s.take(s.labels == label).images) for s in (small.train, small.val))
+        splits = (whole.train, whole.val)
+        every, old = (keys(s.take(s.labels == original).images) for s in splits)
         assert train | val == every | old
         assert not train & val
     assert len(small.train) + len(small.val) == 4 * 180

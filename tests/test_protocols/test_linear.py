@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from scipy.stats import kstest
-from support.protocols import noise, separable, target
+from support.protocols import noise, separable, target, with_groups
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -38,7 +38,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def blobs() -> Inputs:
     """Between chance and perfect; photographs in pairs."""
-    dataset = target().with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
+    dataset = with_groups(target(), lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
     return Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
 
 

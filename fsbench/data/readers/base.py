@@ -1,18 +1,36 @@
-"""Files of a publisher that readers find by name, and class names as tables spell them."""
+"""Base of the readers of targets, and what readers share: files by name, labels, damaged files."""
 
 import zlib
 from functools import cache
 from pathlib import Path
 
 from fsbench.core.errors import DataError
+from fsbench.core.specs import Frozen, Pool
+from fsbench.data.assembly import ImageRow, Notes, assemble
+from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import find_path, require_content
+from fsbench.data.files import find_path, refuse_unreadable, require_content
 
 UNREADABLE = (
     *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
     *(ArithmeticError, AssertionError, EOFError, MemoryError, zlib.error),
 )
 """Exceptions of scipy and torchvision for truncated, damaged or foreign files."""
+
+
+class TargetReader(Frozen):
+    """Base of the readers of targets; a card names a reader and sets its fields."""
+
+    def load(
+        self, facts: DatasetFacts, folder: Path, pool: Pool = "full", splits: Path | None = None
+    ) -> TargetDataset:
+        """Load the images of a pool. Raise DataError for missing or wrong files."""
+        rows, notes = self.list_rows(facts, folder)
+        return assemble(facts, folder, rows, pool=pool, splits=splits, notes=notes)
+
+    def list_rows(self, facts: DatasetFacts, folder: Path) -> tuple[list[ImageRow], Notes]:
+        """Return all images, and notes on files that are missing or left out."""
+        raise NotImplementedError
 
 
 def require_path(folder: Path, name: str, facts: DatasetFacts) -> Path:
@@ -32,11 +50,8 @@ def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
 
 def read_lines(path: Path) -> list[str]:
     """Read the non-empty lines, stripped of outer spaces. Raise DataError naming the file."""
-    require_content(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}", fix="fetch it again") from error
+    with refuse_unreadable(path):
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 

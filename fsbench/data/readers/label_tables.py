@@ -5,18 +5,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.specs import Frozen, Pool
-from fsbench.data.assembly import ImageRow, ListedImage, assemble, require_listed_once
-from fsbench.data.base import TargetDataset
+from fsbench.core.specs import Frozen
+from fsbench.data.assembly import ImageRow, Notes, require_listed_once
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import (
     find_first,
     list_folders,
     list_images,
+    list_levels,
     read_csv_columns,
     without_suffix,
 )
-from fsbench.data.readers.base import fold_label, missing_error, number_classes
+from fsbench.data.readers.base import TargetReader, fold_label, missing_error, number_classes
 
 MARKS = {"0": 0, "0.0": 0, "1": 1, "1.0": 1}
 """Values of a column per class."""
@@ -33,15 +33,8 @@ class Table(Frozen):
     image: str
     value: str = ""
 
-    def read(self, file: Path, *columns: str) -> list[tuple[str, ...]]:
-        """Return the id of every image and columns. Raise DataError for an image listed twice."""
-        rows = read_csv_columns(file, [self.image, *columns])
-        rows = [(without_suffix(image), *values) for image, *values in rows]
-        require_listed_once(file, [row[0] for row in rows])
-        return rows
 
-
-class LabelTables(Frozen):
+class LabelTables(TargetReader):
     """Images in one or several folders; the canonical id of an image is its name without suffix.
 
     labels, groups: tables, of which the first that is there is read; it may lie one folder deeper.
@@ -55,46 +48,60 @@ class LabelTables(Frozen):
     other_labels: tuple[str, ...] = ()
     image_folders: str
 
-    def load(
-        self, facts: DatasetFacts, folder: Path, pool: Pool = "full", splits: Path | None = None
-    ) -> TargetDataset:
-        labels = find_table(folder, self.labels)
-        if labels is None:
-            raise missing_error(folder, self.labels[0].files[0], facts)
-        file, table = labels
-        listed = self._list_labelled(facts, file, table)
-        rows, notes = locate_images(folder, self._list_image_folders(folder), file, listed)
-        dataset = assemble(facts, folder, rows, pool=pool, splits=splits, notes=notes)
-        groups = self._read_groups(folder)
-        if groups.keys() >= set(dataset.canonical_ids):
-            return dataset.with_groups(groups.__getitem__)
-        return dataset
+    def list_rows(self, facts: DatasetFacts, folder: Path) -> tuple[list[ImageRow], Notes]:
+        """List the images of the classes that are there; a note counts the others.
 
-    def _list_labelled(self, facts: DatasetFacts, file: Path, table: Table) -> list[ListedImage]:
-        """Return the class ids and ids of the images with exactly one label, a class."""
-        if not table.value:
-            rows = table.read(file, *facts.classes)
-            return [
-                (read_mark(values, f"{file}, row of {image}"), image) for image, *values in rows
-            ]
+        Users often have parts of large archives. Raises DataError for a missing or wrong table, and
+        for two files of one id.
+        """
+        file, values_by_image = find_table(folder, self.labels, facts.classes)
+        if file is None:
+            raise missing_error(folder, self.labels[0].files[0], facts)
+        group_file, group_by_image = find_table(folder, self.groups, ())
+        if ("",) in group_by_image.values():
+            raise DataError(
+                f"{group_file} has an image without its group",
+                fix="fetch it again, or move it away: only the disjoint track needs it",
+            )
+        listed = self._read_classes(facts, file, values_by_image)
+        paths = self._locate_images(folder)
+        rows = [
+            ImageRow(label, image, paths[image], *group_by_image.get(image, ()))
+            for image, label in listed
+            if image in paths
+        ]
+        absent = len(listed) - len(rows)
+        note = f"{absent} of {len(listed)} images named in {file.name} are missing"
+        return rows, (note,) if absent else ()
+
+    def _read_classes(
+        self, facts: DatasetFacts, file: Path, values_by_image: dict[str, tuple[str, ...]]
+    ) -> list[tuple[str, int]]:
+        """Return ids and class ids of the images with exactly one label, a class."""
         class_ids = number_classes(facts.classes)
-        others, listed = {fold_label(label) for label in self.other_labels}, []
-        for image, value in table.read(file, table.value):
-            labels = {fold_label(label): label for label in value.split("|")}
-            if unknown := labels.keys() - class_ids.keys() - others:
-                allowed = ", ".join(sorted({*facts.classes, *self.other_labels}))
+        allowed, listed = {fold_label(label) for label in self.other_labels} | class_ids.keys(), []
+        for image, values in values_by_image.items():
+            if len(values) > 1:
+                listed.append((image, read_mark(values, f"{file}, row of {image}")))
+                continue
+            labels = {fold_label(label): label for label in values[0].split("|")}
+            if unknown := labels.keys() - allowed:
                 raise DataError(
                     f"{file}: {image} has the unknown label '{labels[min(unknown)]}'",
-                    fix=f"use the official file; its labels are {allowed}",
+                    fix="use the official file; its labels are "
+                    f"{', '.join(sorted({*facts.classes, *self.other_labels}))}",
                 )
             (label, *more) = labels
             if label in class_ids and not more:
-                listed.append((class_ids[label], image))
+                listed.append((image, class_ids[label]))
         return listed
 
-    def _list_image_folders(self, folder: Path) -> list[Path]:
-        """Return the folders of images; of names that differ in letter case alone the first."""
-        for bases in ([folder], list_folders(folder)):
+    def _locate_images(self, folder: Path) -> dict[str, str]:
+        """Return the path of every image below `folder` by id.
+
+        Of image folders whose names differ in letter case alone the first is searched.
+        """
+        for bases in list_levels(folder, 1):
             trees = {
                 (base, tree.name.lower()): tree
                 for base in bases
@@ -102,29 +109,37 @@ class LabelTables(Frozen):
                 if re.fullmatch(self.image_folders, tree.name, re.IGNORECASE)
             }
             if trees:
-                return list(trees.values())
-        return [folder]
-
-    def _read_groups(self, folder: Path) -> dict[str, str]:
-        """Return the group of every image in the first table of groups; none without a table."""
-        groups = find_table(folder, self.groups)
-        if groups is None:
-            return {}
-        file, table = groups
-        group_by_image = {row[0]: row[1] for row in table.read(file, table.value)}
-        if "" in group_by_image.values():
-            raise DataError(
-                f"{file} has an image without its {table.value}",
-                fix="fetch it again, or move it away: only the disjoint track needs it",
-            )
-        return group_by_image
+                break
+        paths: dict[str, str] = {}
+        for tree in trees.values() or [folder]:
+            for name in list_images(tree):
+                path, image = (
+                    (tree / name).relative_to(folder).as_posix(),
+                    without_suffix(Path(name).name),
+                )
+                if (other := paths.setdefault(image, path)) != path:
+                    raise DataError(
+                        f"{other} and {path} are both called {image}", fix="keep one of the two"
+                    )
+        return paths
 
 
-def find_table(folder: Path, tables: Iterable[Table]) -> tuple[Path, Table] | None:
+def find_table(
+    folder: Path, tables: Iterable[Table], classes: Sequence[str]
+) -> tuple[Path | None, dict[str, tuple[str, ...]]]:
+    """Return the first table that is there, and the values of every image; None without a table.
+
+    classes: columns of a table with a column per class. Raises DataError for an image listed twice.
+    """
     for table in tables:
-        if file := find_first(folder, table.files, deeper=True):
-            return file, table
-    return None
+        if file := find_first(folder, table.files, depth=1):
+            rows = read_csv_columns(
+                file, [table.image, *([table.value] if table.value else classes)]
+            )
+            images = [without_suffix(row[0]) for row in rows]
+            require_listed_once(file, images)
+            return file, {image: row[1:] for image, row in zip(images, rows, strict=True)}
+    return None, {}
 
 
 def read_mark(values: Sequence[str], where: str) -> int:
@@ -135,25 +150,3 @@ def read_mark(values: Sequence[str], where: str) -> int:
             f"{where}: {', '.join(values)} are not a 1 among 0", fix="use the official file"
         )
     return marks.index(1)
-
-
-def locate_images(
-    folder: Path, trees: Iterable[Path], table: Path, listed: Sequence[ListedImage]
-) -> tuple[list[ImageRow], tuple[str, ...]]:
-    """Return the rows of the images of a label file, and notes on missing ones.
-
-    The images lie in `trees` below `folder`, named by their id. Ids without a file are skipped and
-    counted in a note: users often have parts of large archives. Raises DataError for two files of
-    one id.
-    """
-    paths: dict[str, str] = {}
-    for path in (tree / name for tree in trees for name in list_images(tree)):
-        relative, image_id = path.relative_to(folder).as_posix(), without_suffix(path.name)
-        if (other := paths.setdefault(image_id, relative)) != relative:
-            raise DataError(
-                f"{other} and {relative} are both called {image_id}", fix="keep one of the two"
-            )
-    present = [ImageRow(label, i, paths[i]) for label, i in listed if i in paths]
-    absent = len(listed) - len(present)
-    note = f"{absent} of {len(listed)} images named in {table.name} are missing"
-    return present, (note,) if absent else ()

@@ -4,21 +4,20 @@ Both parts form one data set. The part leads the canonical id (`train/001.jpg`, 
 every hash over ids identifies the split as well as the images.
 """
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.specs import Frozen, Pool
-from fsbench.data.assembly import ImageRow, ListedImage, assemble, require_listed_once
-from fsbench.data.base import TargetDataset
+from fsbench.data.assembly import ImageRow, Notes, require_listed_once
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import find_path, is_inside
+from fsbench.data.files import find_path
 from fsbench.data.readers.base import (
     UNREADABLE,
+    TargetReader,
     fold_label,
     missing_error,
     number_classes,
@@ -27,8 +26,11 @@ from fsbench.data.readers.base import (
 )
 from fsbench.data.splits import PARTS
 
+ListedImage = tuple[str, str, str]
+"""Path below the image folder, class name, and number of the class from 1, "" if not stated."""
 
-class OfficialLists(Frozen):
+
+class OfficialLists(TargetReader):
     """Images in one folder, and files that state their class and part.
 
     images: the image folder; base: the folder that an archive unpacks to and that holds all, the
@@ -38,46 +40,48 @@ class OfficialLists(Frozen):
     images: str
     base: str = ""
 
-    def load(
-        self, facts: DatasetFacts, folder: Path, pool: Pool = "full", splits: Path | None = None
-    ) -> TargetDataset:
-        """Load both parts. Missing images are counted in a note.
-
-        The data set is flagged `subset` unless both parts have the official number of images and
-        every class is present. Raises DataError for an image listed twice or outside `images`, for
-        no image at all, and for a pool other than full.
-        """
+    def list_rows(self, facts: DatasetFacts, folder: Path) -> tuple[list[ImageRow], Notes]:
+        """List the images of both parts that are there; a note counts them if some are missing."""
         base, images = self.find_images(facts, folder)
-        listed = [(part, *row) for part in PARTS for row in self.read_list(facts, base, part)]
-        lists = f"an official list of {facts.name} in {folder}"
-        require_listed_once(lists, [name for *_, name in listed])
-        if foreign := [name for *_, name in listed if not is_inside(name)]:
-            raise DataError(
-                f"{lists} names a path outside of the images: {foreign[0][:200]}",
-                fix="fetch the lists again",
-            )
-        below = images.relative_to(folder)
+        listed = [(part, *row) for part in PARTS for row in self.list_part(facts, base, part)]
+        require_listed_once(f"an official list in {base}", [name for *_, name in listed])
         rows = [
-            ImageRow(label, f"{part}/{name}", (below / name).as_posix())
+            ImageRow(label, f"{part}/{name}", (images / name).relative_to(folder).as_posix())
             for part, label, name in listed
-            if (images / name).is_file() or (images / name).is_symlink()
+            if os.path.lexists(images / name)
         ]
         present = Counter(row.canonical_id.partition("/")[0] for row in rows)
         official = dict(zip(PARTS, facts.split or (), strict=True))
-        if present == official:
-            return assemble(facts, folder, rows, pool=pool)
         texts = [f"{present[part]} of {n} {part} images" for part, n in official.items()]
         note = f"{' and '.join(texts)} are present; the lists name {len(listed)}"
-        dataset = assemble(facts, folder, rows, pool=pool, notes=(note,))
-        return replace(dataset, flags=frozenset({"subset"}))
+        return rows, () if present == official else (note,)
 
     def find_images(self, facts: DatasetFacts, folder: Path) -> tuple[Path, Path]:
         """Return the folder that holds all, and that of the images."""
         base = find_path(folder, self.base) or folder
         return base, require_path(base, self.images, facts)
 
-    def read_list(self, facts: DatasetFacts, base: Path, part: str) -> Iterable[ListedImage]:
-        """Return class ids and paths of the images of a part. Raise DataError for a wrong list."""
+    def list_part(self, facts: DatasetFacts, base: Path, part: str) -> list[tuple[int, str]]:
+        """Return class ids and paths of the images of a part, relative to the image folder.
+
+        Raises DataError for an unknown class, a number that is not that of the class, and a path
+        outside of the images.
+        """
+        class_ids, listed = number_classes(facts.classes), []
+        for name, label, number in self.read_list(facts, base, part):
+            class_id = class_ids.get(fold_label(label), -1)
+            is_inside = not {"", ".."} & {*re.split(r"[/\\]", name)}
+            if class_id < 0 or number not in {"", str(class_id + 1)} or not is_inside:
+                raise DataError(
+                    f"{base}: the {part} list gives '{name[:200]}' the class {label} {number}: "
+                    f"no class of {facts.name}, or outside of its images",
+                    fix="fetch the lists again",
+                )
+            listed.append((class_id, name))
+        return listed
+
+    def read_list(self, facts: DatasetFacts, base: Path, part: str) -> Iterator[ListedImage]:
+        """Yield the lines of the list of a part. Raise DataError for a wrong file."""
         raise NotImplementedError
 
 
@@ -98,16 +102,16 @@ class TextLists(OfficialLists):
     def read_list(self, facts: DatasetFacts, base: Path, part: str) -> Iterator[ListedImage]:
         files, mark = (self.train, "1") if part == "train" else (self.test, "0")
         paths = [require_path(base, file, facts) for file in files]
-        lists = ", ".join(map(str, paths))
         for lines in zip_longest(*map(read_lines, paths), fillvalue=""):
             line = " ".join(lines)
             match = re.fullmatch(self.line, line)
             if match is None:
+                lists = ", ".join(map(str, paths))
                 raise DataError(f"{lists}: '{line[:200]}' is no official line", fix="fetch again")
-            image = match.groupdict()
+            image = match.groupdict(default="")
             if image.get("is_train", mark) == mark:
                 name = f"{image['image']}{self.suffix}"
-                yield read_label(facts, lists, name, image["label"], image.get("number", "")), name
+                yield name, image["label"], image.get("number", "")
 
 
 class DogsLists(OfficialLists):
@@ -121,12 +125,12 @@ class DogsLists(OfficialLists):
         try:
             columns = loadmat(table)
             names = [str(name.item()) for name in columns["file_list"].ravel()]
-            numbers = [int(value) for value in columns["labels"].ravel()]
+            numbers = [str(int(value)) for value in columns["labels"].ravel()]
             pairs = list(zip(names, numbers, strict=True))
         except (MatReadError, *UNREADABLE) as error:
             raise DataError(f"cannot read {table}: {error}", fix=facts.download) from error
         for name, number in pairs:
-            yield read_label(facts, table, name, name.partition("/")[0], number), name
+            yield name, name.partition("/")[0], number
 
 
 class Flowers102Lists(OfficialLists):
@@ -145,21 +149,4 @@ class Flowers102Lists(OfficialLists):
             lists = "the official imagelabels.mat and setid.mat"
             raise missing_error(base, lists, facts) from error
         for label, path in zip(dataset._labels, dataset._image_files, strict=True):
-            yield label, path.name
-
-
-def read_label(
-    facts: DatasetFacts, table: object, name: str, label: str, number: str | int = ""
-) -> int:
-    """Return the id of a class that a list states by name, and by number from 1 where it has one.
-
-    Raises DataError naming the list for an unknown class, or if name and number disagree.
-    """
-    class_id = number_classes(facts.classes).get(fold_label(label))
-    if class_id is None:
-        raise DataError(f"{table} names no class in '{name}'", fix="use the official file")
-    if str(number) not in {"", str(class_id + 1)}:
-        raise DataError(
-            f"{table}: the label of {name} is not that of its name", fix="fetch it again"
-        )
-    return class_id
+            yield path.name, facts.classes[label], ""

@@ -15,14 +15,13 @@ from PIL import Image
 
 from fsbench.core.schema import Flag
 from fsbench.core.specs import Frozen
+from fsbench.data.base import hash_lines
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import find_path, list_files
-from fsbench.data.image_folder import stamp_files
-from fsbench.data.images import open_rgb
+from fsbench.data.files import find_path, list_files, stamp_file
 from fsbench.data.readers.base import UNREADABLE, missing_error
 from fsbench.data.readers.class_folders import ClassFolders
 from fsbench.data.readers.official_lists import TextLists
-from fsbench.data.source import SourceImage, SourceListing, select_by_hash
+from fsbench.data.source import SourceImage, SourceListing, locate_image, select_by_hash
 from fsbench.data.splits import PARTS
 
 VALIDATION_SHARE = 0.1
@@ -43,28 +42,35 @@ class TorchvisionSource(Frozen):
 
         home = (find_path(folder, self.base) or folder).absolute()
         kind = getattr(datasets, self.dataset)
+        stamp = hash_lines(f"{name} {stamp_file(home / name)}" for name in list_files(home))
         try:
-            parts = [kind(home.parent, train=is_train) for is_train in (True, False)]
-            train, val = (list_samples(part, len(facts.classes)) for part in parts)
+            train, val = (
+                list_samples(kind(home.parent, train=is_train), len(facts.classes), stamp)
+                for is_train in (True, False)
+            )
         except UNREADABLE as error:
             raise missing_error(folder, f"sound files of {facts.title}", facts) from error
-        complete = facts.complete(Counter(sample.label for sample in train))
-        flags: frozenset[Flag] = frozenset() if complete else frozenset({"subset"})
-        stamp = stamp_files([home / name for name in list_files(home)])
-        return SourceListing(facts, train, val, stamp, flags)
+        counts = Counter(image.label for image in train)
+        return SourceListing(facts, {"train": train, "val": val}, mark_subset(facts, counts))
 
 
-def list_samples(dataset: Any, n_classes: int) -> list[SourceImage]:
+def list_samples(dataset: Any, n_classes: int, stamp: str) -> list[SourceImage]:
     """List the images of a data set of torchvision. Raise ValueError for a label of no class."""
-    images, labels = np.asarray(dataset.data), np.asarray(dataset.targets).tolist()
-    if max(labels) >= n_classes:
-        raise ValueError(f"label {max(labels)} of {n_classes} classes")
-    return [SourceImage(y, partial(open_array, x)) for x, y in zip(images, labels, strict=True)]
+    pairs = zip(np.asarray(dataset.data), np.asarray(dataset.targets).tolist(), strict=True)
+    images = [SourceImage(label, partial(open_array, x), stamp) for x, label in pairs]
+    if max(image.label for image in images) >= n_classes:
+        raise ValueError(f"a label is not below {n_classes}")
+    return images
 
 
 def open_array(pixels: NDArray[np.uint8]) -> Image.Image:
     """Return pixels (H, W) or (H, W, 3) as an RGB image; grey is repeated."""
     return Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
+
+
+def mark_subset(facts: DatasetFacts, counts: Counter[int], *flags: Flag) -> frozenset[Flag]:
+    """Return the flags, and `subset` unless the counts of images by class are the official ones."""
+    return frozenset(flags if facts.complete(counts) else (*flags, "subset"))
 
 
 class FolderSource(Frozen):
@@ -99,7 +105,7 @@ class ListSource(Frozen):
     def load(self, facts: DatasetFacts, folder: Path, cache: Path) -> SourceListing:
         base, images = self.lists.find_images(facts, folder)
         train, test = (
-            [(label, images / name) for label, name in self.lists.read_list(facts, base, part)]
+            [(label, images / name) for label, name in self.lists.list_part(facts, base, part)]
             for part in PARTS
         )
         return split_validation(facts, train, test, Counter(label for label, _ in train))
@@ -119,15 +125,12 @@ def split_validation(
     ids = [f"{path.parent.name}/{path.name}" for _, path in images]
     labels = [label for label, _ in images]
     chosen = set(select_by_hash(labels, ids, VALIDATION_SHARE, facts.name, "val"))
-    samples = [SourceImage(label, partial(open_rgb, path)) for label, path in (*images, *test)]
-    listed = samples[: len(images)]
-    flags: set[Flag] = {"derived"} if facts.complete(counts) else {"derived", "subset"}
-    return SourceListing(
-        facts,
-        train=[sample for i, sample in enumerate(listed) if i not in chosen],
-        val=[sample for i, sample in enumerate(listed) if i in chosen],
-        test=samples[len(images) :],
-        stamp=stamp_files([path for _, path in (*images, *test)]),
-        flags=frozenset(flags),
-        counts=counts,
-    )
+    parts = {
+        "train": [image for i, image in enumerate(images) if i not in chosen],
+        "val": [image for i, image in enumerate(images) if i in chosen],
+        "test": test,
+    }
+    located = {
+        name: [locate_image(*image) for image in part] for name, part in parts.items() if part
+    }
+    return SourceListing(facts, located, mark_subset(facts, counts, "derived"), counts=counts)
