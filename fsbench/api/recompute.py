@@ -138,7 +138,7 @@ def list_evaluations(results: Sequence[Loaded], notes: list[str]) -> list[Comman
     for loaded in results:
         task, name = loaded.result.task, loaded.result.dataset.name
         images = name if name.startswith(("folder-", "hub-")) else ""
-        groups.setdefault((images, repeats[task]), []).append(f"--spec={loaded.where}")
+        groups.setdefault((images, repeats[task]), []).append(f"--spec={loaded}")
         repeats[task] += 1
     commands: list[Command] = []
     for (name, _), specs in groups.items():

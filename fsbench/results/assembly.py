@@ -1,13 +1,13 @@
 """Build a result from records, add results to a folder, and merge the shards of one evaluation."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fsbench.core import registry
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -34,7 +34,6 @@ SAME_BACKBONE = (
     "feature_spec",
 )
 """Facts that change outcomes; the reference and training facts may be written differently."""
-LOCK_FILE = ".lock"
 Key = tuple[str, str]
 """Data set and digest of the spec: a folder holds one result of each."""
 
@@ -48,7 +47,10 @@ def build_result(
     provenance: Provenance,
     feature_norm: float | None = None,
 ) -> Result:
-    """Return the result of records. Raise UsageError if there are none."""
+    """Return the result of records. Raise UsageError if there are none.
+
+    limited: --limit was given; feature_norm: mean L2 norm of the features, if any are used.
+    """
     from fsbench.data.episodes import draw_manifest
 
     if not provenance.plugins:
@@ -92,7 +94,7 @@ def lock_results(folder: Path) -> "BaseFileLock":
     from filelock import FileLock
 
     folder.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder / LOCK_FILE, is_singleton=True)
+    return FileLock(folder / ".lock", is_singleton=True)
 
 
 def key_of(result: Result) -> Key:
@@ -116,47 +118,59 @@ def _read_once(folder: Path, inode: int, time: int) -> dict[Key, Loaded]:
     return {key_of(one.result): one for one in read_entry(folder).loaded}
 
 
-def put_results(folder: Path, pairs: Iterable[tuple[Result, Records]]) -> None:
-    """Add results to a folder in place of its own of the same tasks. The caller has the lock."""
-    stored = {key: (one.result, one.records) for key, one in read_by_key(folder).items()}
-    write_entry(folder, (stored | {key_of(pair[0]): pair for pair in pairs}).values())
+def add_results(
+    folder: Path, pairs: Iterable[tuple[Result, Records]], *, replace: bool = False
+) -> None:
+    """Add results to a folder, or replace its own of the same tasks.
 
-
-def add_results(folder: Path, pairs: Sequence[tuple[Result, Records]]) -> None:
-    """Add results to a folder. Raises ValidationFailed if it has other outcomes of their tasks."""
+    Raises ValidationFailed if it has other outcomes of their tasks, which are not to be replaced.
+    """
+    added = {key_of(result): (result, records) for result, records in pairs}
     with lock_results(folder):
         stored = read_by_key(folder)
-        for result, records in pairs:
-            before = stored.get(key_of(result))
-            if before and digest_records(before.records) != digest_records(records):
+        for key in () if replace else stored.keys() & added.keys():
+            if digest_records(stored[key].records) != digest_records(added[key][1]):
                 raise ValidationFailed(
-                    f"{before.where} exists with other outcomes", fix="choose another folder"
+                    f"{stored[key]} exists with other outcomes", fix="choose another folder"
                 )
-        put_results(folder, pairs)
+        kept = {key: (one.result, one.records) for key, one in stored.items()}
+        write_entry(folder, (kept | added).values())
 
 
-def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
-    """Return all episodes of the named parts, sorted; those of two parts must be equal in both.
+def unite_records(
+    parts: Sequence[tuple[str, Records]], episodes: ArrayLike | None = None
+) -> Records:
+    """Return all episodes of the named parts, sorted; what two parts have must be equal in both.
 
-    Raises ValidationFailed naming the parts and the first such episodes that differ.
+    episodes: those that must be there, by default all up to the last one. Probes cannot be split,
+    so theirs must be equal. Raises ValidationFailed naming parts and episodes.
     """
     if not parts:
         raise ValidationFailed("there is nothing to merge", fix="evaluate at least one block")
     name, union = parts[0]
     for other, part in parts[1:]:
-        if columns(union).keys() != columns(part).keys():
+        differing = ""
+        if isinstance(union, EpisodeRecords) and isinstance(part, EpisodeRecords):
+            again = np.isin(part.index, union.index)
+            earlier = union.take(np.isin(union.index, part.index))
+            wrong = differing_episodes(earlier, part.take(again))
+            differing = f"episodes {describe_spans(wrong)}" if wrong.size else ""
+            union = concatenate([union, part.take(~again)])
+        elif digest_records(union) != digest_records(part):
+            differing = "outcomes of the probe"
+        if differing:
             raise ValidationFailed(
-                f"one of {name} and {other} has outcomes of dense queries, the other has none",
-                fix="evaluate the older one again with --overwrite",
-            )
-        again = np.isin(part.index, union.index)
-        earlier = union.take(np.isin(union.index, part.index))
-        if (bad := differing_episodes(earlier, part.take(again))).size:
-            raise ValidationFailed(
-                f"episodes {describe_spans(bad)} differ between {name} and {other}",
+                f"{differing} differ between {name} and {other}",
                 fix="use results of one environment; keep one of the two parts",
             )
-        union = concatenate([union, part.take(~again)])
+    if isinstance(union, EpisodeRecords):
+        expected = np.arange(union.index[-1]) if episodes is None else episodes
+        missing = np.setdiff1d(expected, union.index)
+        if missing.size:
+            raise ValidationFailed(
+                f"episodes {describe_spans(missing)} of {name} are missing",
+                fix="evaluate the missing shard, then merge all parts",
+            )
     return union
 
 
@@ -168,23 +182,26 @@ def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64
     return a.index[np.logical_or.reduce(wrong)]
 
 
-def refuse_missing(missing: NDArray[np.int64], where: str) -> None:
-    """Raise ValidationFailed for missing episodes, if there are any."""
-    if missing.size:
-        raise ValidationFailed(
-            f"episodes {describe_spans(missing)} of {where} are missing",
-            fix="evaluate the missing shard, then merge all parts",
-        )
+def require_same(
+    loaded: Loaded,
+    facts: BackboneFacts,
+    dataset: DatasetRecord,
+    environment: Mapping[str, str] | None,
+    fix: str,
+) -> None:
+    """Raise ValidationFailed naming the facts in which a result differs from these.
 
-
-def require_same(loaded: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix: str) -> None:
-    """Raise ValidationFailed naming the facts in which a result differs from these."""
-    mine = loaded.result.backbone
+    environment: what bits depend on (`environment_of` a provenance), None for any.
+    """
+    result = loaded.result
+    mine, made = result.backbone, environment_of(result.provenance)
     differ = [name for name in SAME_BACKBONE if getattr(mine, name) != getattr(facts, name)]
-    if loaded.result.dataset.identity != dataset.identity:
+    if result.dataset.identity != dataset.identity:
         differ.append("images or groups (data fingerprint)")
+    if environment is not None:
+        differ += describe_changes(made, environment)
     if differ:
-        raise ValidationFailed(f"{loaded.where} was made with other {', '.join(differ)}", fix=fix)
+        raise ValidationFailed(f"{loaded} was made with other {', '.join(differ)}", fix=fix)
 
 
 def describe_spans(index: NDArray[np.int64]) -> str:
@@ -198,10 +215,10 @@ def describe_spans(index: NDArray[np.int64]) -> str:
 def merge(parts: Sequence[Path], out: Path) -> list[Result]:
     """Merge all results of the parts into `out`, task by task, and return what was written.
 
-    Parts of a result must share weights, images, spec and environment; episodes held twice must be
-    equal; no episode between the first and the last may be missing. A part of so many that it has
-    no episodes is an empty folder. Everything is checked before
-    anything is written. Raises UsageError, or ValidationFailed naming files and fields.
+    Parts of a result must share weights, images, spec and environment; episodes that two parts have
+    must be equal; no episode between the first and the last may be missing. A part of so many that
+    it has no episodes is an empty folder. Everything is checked before anything is written. Raises
+    UsageError, or ValidationFailed naming files and fields.
     """
     if len(parts) < 2:
         raise UsageError("a merge needs at least two parts", fix="fsbench results merge A B -o OUT")
@@ -219,30 +236,18 @@ def merge(parts: Sequence[Path], out: Path) -> list[Result]:
     return [result for pairs in merged.values() for result, _ in pairs]
 
 
-def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
+def join_parts(group: Sequence[Loaded]) -> tuple[Result, Records]:
     """Return one result and its records from parts: all episodes without a gap.
 
-    Probes cannot be split, so theirs must be equal. Its provenance is the first part's, with every
-    command, the earliest start and all seconds.
+    Its provenance is the first part's, with every command, the earliest start and all seconds.
     """
-    first, made = group[0], [part.result.provenance for part in group]
-    fix = "merge only parts of one evaluation, made in one environment"
+    first, made = group[0].result, [part.result.provenance for part in group]
     for other in group[1:]:
-        require_same(first, other.result.backbone, other.result.dataset, fix)
-        if changes := describe_changes(*map(environment_of, (made[0], other.result.provenance))):
-            differ = ", ".join(changes)
-            raise ValidationFailed(f"{first.where} and {other.where} differ in {differ}", fix=fix)
-    parts = [(c.where, c.records) for c in group if isinstance(c.records, EpisodeRecords)]
-    records = union_episodes(parts) if parts else first.records
-    if isinstance(records, EpisodeRecords):
-        missing = np.setdiff1d(np.arange(records.index[-1]), records.index)
-        refuse_missing(missing, first.where)
-    for other in () if parts else group[1:]:
-        if digest_records(other.records) != digest_records(records):
-            raise ValidationFailed(
-                f"{first.where} and {other.where} are the same probe with other outcomes",
-                fix="merge results of one environment; keep one of the two",
-            )
+        fix = "merge only parts of one evaluation, made in one environment"
+        theirs = other.result
+        environment = environment_of(theirs.provenance)
+        require_same(group[0], theirs.backbone, theirs.dataset, environment, fix)
+    records = unite_records([(str(part), part.records) for part in group])
     provenance = made[0].model_copy(
         update={
             "command": "; ".join(dict.fromkeys(part.command for part in made)),
@@ -250,7 +255,6 @@ def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
             "seconds": sum(part.seconds for part in made),
         }
     )
-    facts = first.result.backbone, first.result.dataset, first.result.spec
     limited = any("limited" in part.result.flags for part in group)
-    norm = first.result.feature_norm
-    return build_result(*facts, records, limited, provenance, norm), records
+    facts = first.backbone, first.dataset, first.spec, records, limited, provenance
+    return build_result(*facts, first.feature_norm), records

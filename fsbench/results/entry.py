@@ -45,7 +45,7 @@ from fsbench.results.names import model_name, safe_name
 ENTRY_FILE = "entry.json"
 MAX_ENTRY = 16 * 2**20
 """Bytes of entry.json; 90 results of five networks take 80 kB."""
-SCORED = tuple(ScoredFields.model_fields)
+SCORED, PARTS = tuple(ScoredFields.model_fields), ("model", "dataset", "spec", "environment")
 RESULT_FIELDS, PROVENANCE_FIELDS = set(Result.model_fields), set(Provenance.model_fields)
 """One set for all results, of which a board has tens of thousands."""
 SHARED: WeakValueDictionary[object, Frozen] = WeakValueDictionary()
@@ -57,7 +57,7 @@ def share(part: Frozen) -> Frozen:
 
 
 class ResultLine(ScoredFields):
-    """One result of an entry; model, dataset, spec and environment are places in its lists."""
+    """One result of an entry; its PARTS are positions in the lists of the entry."""
 
     column: Text = Field(description="e.g. eurosat:5w1s/linear@ibm 224px")
     model: int = Field(ge=0)
@@ -87,14 +87,14 @@ class EntryFile(Frozen):
     outcomes: Sha256 = Field(description="of the file of outcomes")
 
     @model_validator(mode="after")
-    def _places_exist(self) -> Self:
+    def _parts_exist(self) -> Self:
         if max(self.controls, default=-1) >= len(self.models):
             raise ValueError("controls are no models of the entry")
-        for name in ("model", "dataset", "spec", "environment"):
+        for name in PARTS:
             length = len(getattr(self, f"{name}s"))
             for line in self.results:
-                if (place := getattr(line, name)) >= length:
-                    raise ValueError(f"{line.column} names {name} {place} of {length}")
+                if (position := getattr(line, name)) >= length:
+                    raise ValueError(f"{line.column} names {name} {position} of {length}")
         return self
 
     @property
@@ -121,17 +121,12 @@ class Loaded:
     @property
     def model(self) -> str:
         """The model's folder in a results tree, else the name that its reference gives."""
-        facts = self.result.backbone
-        home = self.folder.resolve()
+        home, facts = self.folder.resolve(), self.result.backbone
         in_tree = home.name == facts.identity[:12]
         return safe_name(home.parent.name) if in_tree else model_name(facts)
 
-    @property
-    def where(self) -> str:
-        return f"{self.folder}:{self.result.column}"
-
     def __str__(self) -> str:
-        return self.where
+        return f"{self.folder}:{self.result.column}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +151,19 @@ class Entry:
 
 def read_entry(folder: Path) -> Entry:
     """Read an entry, parsed but not checked. Raises ValidationFailed naming the file."""
-    text, file, content = read_files(folder)
-    path = folder / file.outcomes_file
-    results = restore_results(folder / ENTRY_FILE, file)
-    table = decode_outcomes(path, content, file.outcomes)
-    with named_in_errors(path):
+    path = folder / ENTRY_FILE
+    text = read_content(path, MAX_ENTRY)
+    while True:
+        file = parse_entry(path, text)
+        try:
+            table = read_outcomes(folder / file.outcomes_file, file.outcomes)
+            break
+        except ValidationFailed:
+            before, text = text, read_content(path, MAX_ENTRY)
+            if text == before:  # else another process replaced the entry in the meantime
+                raise
+    results = restore_results(path, file)
+    with named_in_errors(folder / file.outcomes_file):
         if len(table) != len(results):
             raise ValueError(f"it holds {len(table)} results, not {len(results)}")
         records = table.records([(result.spec, result.score.n) for result in results])
@@ -178,26 +181,13 @@ def named_in_errors(path: Path) -> Iterator[None]:
         raise ValidationFailed(f"{path} cannot be read: {reason}", fix=outcomes.FIX) from error
 
 
-def decode_outcomes(path: Path, content: bytes, digest: str) -> outcomes.OutcomeTable:
+def read_outcomes(path: Path, digest: str) -> outcomes.OutcomeTable:
     """Return the outcomes in a file with this sha-256. Raises ValidationFailed."""
     with named_in_errors(path):
+        content = read_bytes(path, outcomes.MAX_FILE)
         if hashlib.sha256(content).hexdigest() != digest:
             raise ValueError(f"it has other content than {ENTRY_FILE} states")
         return outcomes.decode(content)
-
-
-def read_files(folder: Path) -> tuple[bytes, EntryFile, bytes]:
-    """Return entry.json, as text and parsed, and the file of outcomes that it names."""
-    path = folder / ENTRY_FILE
-    text = read_content(path, MAX_ENTRY)
-    while True:
-        file = parse_entry(path, text)
-        try:
-            return text, file, read_content(folder / file.outcomes_file, outcomes.MAX_FILE)
-        except ValidationFailed:
-            before, text = text, read_content(path, MAX_ENTRY)
-            if text == before:  # else another process replaced the entry in the meantime
-                raise
 
 
 def read_content(path: Path, most: int) -> bytes:
@@ -221,8 +211,8 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
     digests = [spec.digest() for spec in file.specs]
     results = []
     for line in file.results:
-        made = vars(file.environments[line.environment])
-        made = {**made, "started": line.started, "seconds": line.seconds}
+        made = {**vars(file.environments[line.environment])}
+        made |= {"started": line.started, "seconds": line.seconds}
         result = Result.model_construct(
             RESULT_FIELDS,
             backbone=file.models[line.model],
@@ -264,7 +254,7 @@ def write_entry(
         if path.name != file.outcomes_file:
             with suppress(OSError):
                 path.unlink()
-    loaded = tuple(Loaded(folder, result, records) for result, records in ordered)
+    loaded = tuple(Loaded(folder, *pair) for pair in ordered)
     return Entry(folder, file, hashlib.sha256(text).hexdigest(), loaded)
 
 
@@ -281,30 +271,25 @@ def digest_outcomes(pairs: Iterable[tuple[Result, Records]]) -> str:
 
 def make_file(results: Sequence[Result], controls: Collection[str], **facts: Any) -> EntryFile:
     """Return the content of entry.json for these results, in their order."""
-    parts: dict[str, dict[str, Frozen]] = {}
-
-    def place(name: str, part: Frozen) -> int:
-        numbered = parts.setdefault(name, {})
-        numbered.setdefault(part.model_dump_json(), part)
-        return list(numbered).index(part.model_dump_json())
-
+    parts: dict[str, dict[str, Any]] = {f"{name}s": {} for name in PARTS}
     lines = []
     for result in results:
-        made = result.provenance
-        shared = made.model_dump(exclude={"started", "seconds"})
-        lines.append(
-            ResultLine(
-                **{name: getattr(result, name) for name in SCORED},
-                column=str(result.column),
-                model=place("models", result.backbone),
-                dataset=place("datasets", result.dataset),
-                spec=place("specs", result.spec),
-                environment=place("environments", Environment.model_validate(shared)),
-                started=made.started,
-                seconds=made.seconds,
-            )
+        made = result.provenance.model_dump(exclude={"started", "seconds"})
+        used = result.backbone, result.dataset, result.spec, Environment.model_validate(made)
+        positions = {}
+        for name, part in zip(PARTS, used, strict=True):
+            numbered, text = parts[f"{name}s"], part.model_dump_json()
+            numbered.setdefault(text, part)
+            positions[name] = list(numbered).index(text)
+        line = ResultLine(
+            **{name: getattr(result, name) for name in SCORED},
+            **positions,
+            column=str(result.column),
+            started=result.provenance.started,
+            seconds=result.provenance.seconds,
         )
-    named: dict[str, Any] = {name: tuple(part.values()) for name, part in parts.items()}
-    models: tuple[BackboneFacts, ...] = named["models"]
-    places = tuple(i for i, model in enumerate(models) if model.identity in controls)
-    return EntryFile(**named, controls=places, results=tuple(lines), **facts)
+        lines.append(line)
+    facts |= {name: tuple(numbered.values()) for name, numbered in parts.items()}
+    is_control = [model.identity in controls for model in facts["models"]]
+    facts["controls"] = tuple(i for i, value in enumerate(is_control) if value)
+    return EntryFile(results=tuple(lines), **facts)

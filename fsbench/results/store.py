@@ -9,6 +9,7 @@ entry under the folder's lock.
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from fsbench.core.schema import Analysis, BackboneFacts, DatasetRecord, Provenan
 from fsbench.core.specs import Spec, digest
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results import assembly, outcomes
-from fsbench.results import provenance as environments
 from fsbench.results.entry import ENTRY_FILE, Loaded, write_entry
 from fsbench.results.names import ANALYSES, model_name, safe_name
+from fsbench.results.provenance import environment_of
 from fsbench.results.verification import require_right
 
 DIGITS = 16
@@ -66,12 +67,17 @@ class ResultStore:
         """The folder and the column, which `read_one_result` understands."""
         return f"{self.folder}:{ColumnId.of(TaskId.of(self.dataset.name, self.spec), self.spec)}"
 
-    def earlier(self) -> Loaded | None:
-        """Return the verified stored result, if any. Raise ValidationFailed if facts differ."""
+    def earlier(self, environment: Mapping[str, str] | None = None) -> Loaded | None:
+        """Return the verified stored result, if any.
+
+        Raises ValidationFailed if its facts differ, or its environment from the stated one, in
+        which new episodes would have other bits.
+        """
         stored = assembly.read_by_key(self.folder).get(self.key)
         if stored is not None:
             require_right(stored)
-            assembly.require_same(stored, self.facts, self.dataset, OVERWRITE)
+            facts = self.facts, self.dataset, environment
+            assembly.require_same(stored, *facts, fix=OVERWRITE)
         return stored
 
     @property
@@ -86,23 +92,10 @@ class ResultStore:
         Raises ValidationFailed when it would have to grow in another environment.
         """
         earlier = self.earlier()
-        if earlier is None:
-            return None
-        if np.isin(episodes, episode_numbers(earlier)).all():
+        if earlier and np.isin(episodes, episode_numbers(earlier)).all():
             return earlier.result
-        if self.environment:
-            self.require_environment(earlier, self.environment)
+        self.earlier(self.environment or None)
         return None
-
-    def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
-        """Raise ValidationFailed if new episodes would not have the bits of the earlier ones."""
-        before = environments.environment_of(earlier.result.provenance)
-        if changes := environments.describe_changes(before, now):
-            raise ValidationFailed(
-                f"{self.where} was made in another environment ({', '.join(changes)}): episodes "
-                "added here would not have the same bits",
-                fix=OVERWRITE,
-            )
 
     def block_files(self) -> list[Path]:
         return sorted(self.blocks.glob(f"*{outcomes.SUFFIX}"))
@@ -140,41 +133,40 @@ class ResultStore:
         """Delete blocks, and their folder with the last one."""
         for file in files:
             file.unlink(missing_ok=True)
-        if self.blocks.is_dir() and not any(self.blocks.iterdir()):
+        with suppress(OSError):  # it is not empty, or was never made
             self.blocks.rmdir()
 
     def clear(self) -> None:
         """Delete the result and its blocks (--overwrite)."""
-        if not self.folder.is_dir():
-            return
         with assembly.lock_results(self.folder):
-            loaded = assembly.read_by_key(self.folder)
-            if loaded.pop(self.key, None) and loaded:
-                write_entry(self.folder, [(one.result, one.records) for one in loaded.values()])
-            elif not loaded:
-                for name in (ENTRY_FILE, f"outcomes-*{outcomes.SUFFIX}"):
-                    for file in self.folder.glob(name):
-                        file.unlink()
+            others = assembly.read_by_key(self.folder)
+            others.pop(self.key, None)
+            if others:
+                write_entry(self.folder, [(one.result, one.records) for one in others.values()])
+            else:
+                for file in (*self.folder.glob("outcomes-*"), self.folder / ENTRY_FILE):
+                    file.unlink(missing_ok=True)
             self.remove_blocks(self.block_files())
 
     def finish(self, episodes: ArrayLike, *, provenance: Provenance, **facts: Any) -> Result:
-        """Fold blocks and earlier result into the entry; all wanted episodes must be there.
+        """Fold blocks and earlier result into the entry; all of these episodes must be there.
 
         facts: as for `write`. Raises ValidationFailed for missing episodes, or overlapping ones
         that differ.
         """
         with assembly.lock_results(self.folder):
-            earlier, blocks = self.earlier(), self.read_blocks()
-            taken = {f: r.take(np.isin(r.index, episodes)) for f, r in blocks.items()}
-            parts = [(str(file), records) for file, records in taken.items() if records.index.size]
-            if earlier is not None:
-                self.require_environment(earlier, environments.environment_of(provenance))
-                if isinstance(earlier.records, EpisodeRecords):
-                    parts.insert(0, (self.where, earlier.records))
-            records = assembly.union_episodes(parts)
-            assembly.refuse_missing(np.setdiff1d(episodes, records.index), self.where)
+            earlier = self.earlier(environment_of(provenance))
+            parts = [(self.where, earlier.records)] if earlier else []
+            taken = [
+                (file, part)
+                for file, records in self.read_blocks().items()
+                if (part := records.take(np.isin(records.index, episodes))).index.size
+            ]
+            records = assembly.unite_records(
+                [*parts, *((str(file), part) for file, part in taken)], episodes
+            )
             result = self.write(records, provenance=provenance, **facts)
-            self.remove_blocks(file for file, records in taken.items() if records.index.size)
+            self.remove_blocks(file for file, _ in taken)
         return result
 
     def write(
@@ -185,14 +177,10 @@ class ResultStore:
         limited: bool = False,
         feature_norm: float | None = None,
     ) -> Result:
-        """Write and return the result with these records.
-
-        limited: --limit was given; feature_norm: mean L2 norm of the features, if any are used.
-        """
+        """Write and return the result with these records. Facts: see `build_result`."""
         facts = self.facts, self.dataset, self.spec
         result = assembly.build_result(*facts, records, limited, provenance, feature_norm)
-        with assembly.lock_results(self.folder):
-            assembly.put_results(self.folder, [(result, records)])
+        assembly.add_results(self.folder, [(result, records)], replace=True)
         return result
 
 
@@ -208,8 +196,8 @@ def episode_numbers(loaded: Loaded | None) -> NDArray[np.int64]:
 
 
 def locate_finding(root: Path, facts: BackboneFacts, question: Question) -> Path:
-    home = root / model_name(facts) / facts.identity[:12]
-    return home / ANALYSES / f"{question.stem}.json"
+    folder = root / model_name(facts) / facts.identity[:12] / ANALYSES
+    return folder / f"{question.stem}.json"
 
 
 def read_finding(root: Path, facts: BackboneFacts, question: Question) -> Analysis | None:
@@ -226,8 +214,7 @@ def read_finding(root: Path, facts: BackboneFacts, question: Question) -> Analys
 def write_finding(root: Path, analysis: Analysis) -> Path:
     """Write a record; it replaces an earlier one of the same question."""
     path = locate_finding(root, analysis.backbone, analysis.question)
-    plugins = registry.plugin_packages((registry.ANALYSES, analysis.question.what))
-    if plugins:
+    if plugins := registry.plugin_packages((registry.ANALYSES, analysis.question.what)):
         provenance = analysis.provenance.model_copy(update={"plugins": plugins})
         analysis = analysis.model_copy(update={"provenance": provenance})
     write_record(path, analysis)

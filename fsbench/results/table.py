@@ -19,10 +19,8 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results import summary
 from fsbench.results.names import ORDER, model_name
 
-SOURCE_ROW = "source (in-domain)"
-DENSE = "dense"
-LARGEST = "largest class"
-DIFFERENCE = "difference"
+SOURCE_ROW, DIFFERENCE = "source (in-domain)", "difference"
+DENSE, LARGEST = "dense", "largest class"
 DIFFERENCE_NOTE = (
     "difference: second minus first of two models, highest minus lowest of more; fsbench compare "
     "tests it, paired"
@@ -51,8 +49,9 @@ def build_table(
         row = rows[column]
         texts = [" / ".join(format_result(column, *s) for s in row.get(m, ())) for m in header]
         difference = format_difference([row[m][-1][0].mean if m in row else None for m in header])
-        flags = {model: scores[-1][1].flags for model, scores in row.items()}
-        return text, *(text or "-" for text in texts), difference, describe_flags(flags, shared)
+        flags = {flag for scores in row.values() for _, result in scores for flag in result.flags}
+        rest = ", ".join(flag for flag in ORDER if flag in flags.difference(shared))
+        return text, *(text or "-" for text in texts), difference, rest or "-"
 
     columns = sorted(rows)
     short, common = shorten_columns([str(column) for column in columns])
@@ -114,14 +113,6 @@ def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
         yield result.column.marked(rule), beside
 
 
-def describe_flags(flags: Mapping[str, tuple[str, ...]], shared: Sequence[str]) -> str:
-    """Return the flags of a row that not all rows share, by model where models differ."""
-    rest = {m: ", ".join(f for f in several if f not in shared) for m, several in flags.items()}
-    if len(set(rest.values())) == 1:
-        return next(iter(rest.values())) or "-"
-    return "; ".join(f"{model}: {words}" for model, words in rest.items() if words)
-
-
 def format_score(score: ScoreRecord | Score) -> str:
     """Return e.g. '57.75 ± 0.88'."""
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
@@ -155,12 +146,6 @@ def table_notes(results: Sequence[Result], labels: Sequence[str]) -> list[str]:
     notes += rule_notes(results)
     if any(result.spec.transductive for result in results):
         notes.append("transductive: sees all queries at once; not comparable with the other rows")
-    tuned = [
-        (m, r.backbone) for m, r in zip(labels, results, strict=True) if r.task.head == "affine"
-    ]
-    for name, n in dict.fromkeys((model, facts.n_affine) for model, facts in tuned):
-        count = "the" if n is None else f"{n:,}"  # an older record lacks it
-        notes.append(f"{name}: affine tunes {count} scales and shifts of normalization layers")
     return notes + collapse_notes(results, labels)
 
 
@@ -221,13 +206,12 @@ def warn_of_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
         for column, result in by_column.items():
             if not result.spec.scale_free and result.feature_norm:
                 norms.setdefault(column, []).append((result.feature_norm, name))
-    ends = {column: (min(of_column), max(of_column)) for column, of_column in norms.items()}
-    ratios = {column: high[0] / low[0] for column, (low, high) in ends.items()}
+    ratios = {column: max(several)[0] / min(several)[0] for column, several in norms.items()}
     wide = [column for column, ratio in ratios.items() if ratio > LARGEST_RATIO]
     if not wide:
         return ""
     widest = max(wide, key=ratios.__getitem__)
-    (low, smallest), (high, largest) = ends[widest]
+    (low, smallest), (high, largest) = min(norms[widest]), max(norms[widest])
     heads = dict.fromkeys(column.task.head or column.task.shape for column in wide)
     return (
         f"Feature norms differ {ratios[widest]:.3g} times: {high:.3g} for {largest}, {low:.3g} for "

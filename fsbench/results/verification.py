@@ -15,7 +15,7 @@ import numpy as np
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.core.schema import ScoreRecord, Summary
-from fsbench.core.specs import EpisodicSpec, Frozen, ProbeSpec
+from fsbench.core.specs import BALANCED, EpisodicSpec, Frozen, ProbeSpec
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
 from fsbench.results.names import ANALYSES, result_flags
@@ -30,7 +30,7 @@ AGAIN = "evaluate the task again with --overwrite; results must not be edited"
 
 @dataclass(frozen=True)
 class Problem:
-    """A broken rule: its code, the place, a sentence that says what is wrong, and the fix."""
+    """A broken rule: its code, what breaks it, a sentence that says what is wrong, and the fix."""
 
     code: str
     where: str
@@ -79,18 +79,16 @@ OUTCOME_RULES = RuleList()
 @OUTCOME_RULES.add("dataset")
 def check_dataset(loaded: Loaded, _: Summary) -> Iterator[str]:
     """Check pool and groups against the protocol, and the test images of a probe."""
-    data, spec = loaded.result.dataset, loaded.result.spec
+    data, spec, tests = loaded.result.dataset, loaded.result.spec, loaded.result.dataset.test_counts
     track = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
     if isinstance(spec, EpisodicSpec) and data.pool != spec.episode.pool:
         yield f"images are the pool {data.pool}, protocol {spec.protocol} has {spec.episode.pool}"
     if (data.groups is not None) != (track == "disjoint"):
-        stated = "no groups" if data.groups is None else "groups"
-        yield f"it states {stated} of images on the track {track}"
-    tests = data.test_counts
-    is_balanced = not isinstance(spec, EpisodicSpec) and spec.score == "balanced_accuracy"
+        groups = "no groups" if data.groups is None else "groups"
+        yield f"it states {groups} of images on the track {track}"
     parts = zip(tests, data.class_counts, strict=False)
     fits = len(tests) == len(data.class_counts) and all(n <= most for n, most in parts)
-    if (tests or is_balanced) and not (fits and sum(tests) == loaded.result.score.n):
+    if (tests or BALANCED in spec.variant) and not (fits and sum(tests) == loaded.result.score.n):
         yield f"the counts of test images sum to {sum(tests)}, not to {loaded.result.score.n}"
 
 
@@ -199,7 +197,7 @@ def find_problems(results: Sequence[Loaded]) -> list[Problem]:
 def find_entries(path: Path) -> list[Path]:
     """Return the folders of entries at or below `path`, sorted; hidden folders are left out.
 
-    Raises UsageError when the path does not exist or holds no result.
+    Raises UsageError if there are none.
     """
     folders = []
     for folder, names, files in os.walk(path):
@@ -207,8 +205,7 @@ def find_entries(path: Path) -> list[Path]:
         if ENTRY_FILE in files:
             folders.append(Path(folder))
     if not folders:
-        what = "is no folder" if path.exists() else "does not exist"
-        what = "holds no results" if path.is_dir() else what
+        what = "holds no results" if path.exists() else "does not exist"
         raise UsageError(
             f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
         )
@@ -258,7 +255,5 @@ def read_one_result(reference: str | Path) -> Loaded:
 def split_reference(text: str) -> tuple[str, str]:
     """Return folder and task of DIR:TASK; the folder is the longest that exists."""
     ends = [len(text), *(i for i in range(len(text) - 1, 0, -1) if text[i] == ":")]
-    for end in ends:
-        if Path(text[:end]).is_dir():
-            return text[:end], text[end + 1 :]
-    return text, ""
+    end = next((end for end in ends if Path(text[:end]).is_dir()), len(text))
+    return text[:end], text[end + 1 :]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from fsbench.core.records import EpisodeRecords, ProbeRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
-from fsbench.results.entry import Entry, Loaded, decode_outcomes, read_content
-from fsbench.results.outcomes import MAX_FILE, OutcomeTable
+from fsbench.results.entry import Entry, Loaded, read_outcomes
+from fsbench.results.outcomes import OutcomeTable
 from fsbench.results.summary import choose_rate, scored_images
 
 FINE = 2**33
@@ -164,7 +164,7 @@ class VerifiedResult(Loaded):
 @lru_cache(maxsize=1)
 def read_outcome_table(source: Path, digest: str) -> OutcomeTable:
     """Return the outcomes of an entry, whose results are read one after the other."""
-    return decode_outcomes(source, read_content(source, MAX_FILE), digest)
+    return read_outcomes(source, digest)
 
 
 def compact(entry: Entry) -> Entry:

@@ -39,8 +39,8 @@ def test_two_specs_of_one_task_get_two_commands() -> None:
     specs = [AFFINE, AFFINE.model_copy(update={"bn_mode": "train"}), *SPECS]
     cells = fakes_site.entry("entry", fakes.facts(), 0.5, ["eurosat"], specs).loaded
     _, second = (cell for cell in cells if cell.result.task.head == "affine")
-    others = tuple(f"--spec={cell.where}" for cell in cells if cell is not second)
-    assert list_evaluations(cells, []) == [others, (f"--spec={second.where}",)]
+    others = tuple(f"--spec={cell}" for cell in cells if cell is not second)
+    assert list_evaluations(cells, []) == [others, (f"--spec={second}",)]
 
 
 def board_with_entry(folder: Path, **facts: object) -> Path:
@@ -169,7 +169,7 @@ def test_commands_name_weights_specs_and_machine(
     facts: dict[str, Any], made: dict[str, Any], network: list[str], machine: list[str]
 ) -> None:
     entry = of_one_environment(facts, **made)
-    specs = [f"--spec={cell.where}" for cell in entry.loaded]
+    specs = [f"--spec={cell}" for cell in entry.loaded]
     assert only(entry).commands == [
         ("fsbench", "benchmark", *network, *specs, *machine, "--output=results"),
         ("fsbench", "leaderboard", "verify", "entry", *network, "--board=board"),

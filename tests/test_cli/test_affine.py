@@ -34,7 +34,6 @@ def test_columns_from_the_run_to_the_board(tmp_path: Path, cli: CommandLine) -> 
     assert "results: 16px" in said.out.splitlines()[0]
     labels = [line.split()[0] for line in said.out.splitlines() if line.startswith("toy_scan")]
     assert labels[:2] == [column.removesuffix(" 16px") for column in columns]
-    assert "affine tunes 720 scales and shifts" in said.err
     estimate, work = said.err.index("affine tuning of 2 5w1s episodes: about"), "affine: 2/2, "
     assert estimate < said.err.index(work)
     stored = results(Path(out))

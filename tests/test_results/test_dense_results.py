@@ -98,9 +98,3 @@ def test_counts_that_contradict_the_queries_are_refused(
         ValidationFailed, match=r"(fewer|more) dense queries (of a class )?are right"
     ):
         read_one_result(tmp_path)
-
-
-def test_an_older_result_does_not_grow_by_episodes_with_dense_outcomes(tmp_path: Path) -> None:
-    fakes.write(tmp_path, index=range(20))
-    with pytest.raises(ValidationFailed, match=r"dense queries(.|\n)*--overwrite"):
-        write(tmp_path)

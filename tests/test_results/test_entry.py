@@ -37,7 +37,7 @@ def home(root: Path) -> Path:
 def shown(root: Path) -> list[str]:
     """Files of the model but its lock, and what a killed process was writing."""
     names = sorted(path.name for path in home(root).iterdir())
-    return [n for n in names if n != assembly.LOCK_FILE and not n.endswith(TEMPORARY)]
+    return [n for n in names if n != ".lock" and not n.endswith(TEMPORARY)]
 
 
 networks = st.lists(

@@ -168,7 +168,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         put("dense_correct", lambda v: [x and [30] * 5 for x in v]), "more dense queries"
     ),
     "none right of none": (
-        put("dense_total", lambda v: [x and [0] * 5 for x in v]), "or none are there"
+        put("dense_total", lambda v: [x and [0] * 5 for x in v]), "than are there, or none"
     ),
     "a curve cut short": (put("curve", lambda v: [x and x[:2] for x in v]), "not have 3 epochs"),
     "one kind of counts": (lambda t: t.drop_columns(["dense_total"]), "not counted by class"),

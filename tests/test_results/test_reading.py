@@ -175,7 +175,7 @@ def test_a_result_is_named_by_folder_and_task(tmp_path: Path, folder: Path) -> N
         for home in (folder, tmp_path):
             cell = read_one_result(f"{home}:{text}")
             assert str(cell.result.column) == column
-            assert read_one_result(cell.where).result == cell.result
+            assert read_one_result(str(cell)).result == cell.result
     assert episode_records(f"{folder}:folder-blobs:5w1s").index.size == 40
     assert probe_records(f"{folder}:folder-blobs:probe").last.shape == (3, 37)
     with pytest.raises(UsageError, match=r"names 3 results(.|\n)*probe(.|\n)*5w5s"):
