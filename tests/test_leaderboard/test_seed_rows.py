@@ -1,7 +1,7 @@
 """An entry of several seeds is one row: its errors, and how tables and reports show it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,6 @@ from support import fakes, site
 from support.methods import facts
 
 from fsbench.api.leaderboard import RankedBoard
-from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import paired, score
 from leaderboard.methods import build_from_table
 from leaderboard.ranking.outcomes import Outcomes
@@ -30,31 +29,37 @@ from leaderboard.site.data import build_page_data
 from leaderboard.store import BoardEntry
 from leaderboard.tables import BoardTable, rank_tracks
 
-METHODS = {"normal": 3, "swr": 3, "seal": 2, "llf": 1}
+Ranked = tuple[Sequence[BoardEntry], BoardTable]
 
 
-def recipes(methods: dict[str, int] = METHODS) -> dict[str, Sequence[BackboneFacts]]:
-    """The seeds of each entry."""
-    return {m: [facts(m, seed) for seed in range(n)] for m, n in methods.items()}
+def rank(seeds: Mapping[str, int], *others: str) -> Ranked:
+    """One linear table of methods with so many seeds, and of networks of unknown training.
 
-
-def rank(
-    backbones: dict[str, Sequence[BackboneFacts]] | None = None,
-) -> tuple[Sequence[BoardEntry], BoardTable]:
-    """One linear table; normal is the control."""
-    backbones = backbones or recipes()
+    normal is the control.
+    """
+    backbones = {m: [facts(m, seed) for seed in range(n)] for m, n in seeds.items()}
+    backbones |= {name: [fakes.facts(name)] for name in others}
     _, entries, (table,) = site.source(
         [*backbones], n_episodes=120, backbones=backbones, controls=["normal"]
     )
     return entries, table
 
 
+@pytest.fixture(scope="module")
+def ranked() -> Ranked:
+    return rank({"normal": 3, "swr": 3, "seal": 2, "llf": 1})
+
+
+@pytest.fixture
+def table(ranked: Ranked) -> BoardTable:
+    return ranked[1]
+
+
 def members(table: BoardTable) -> dict[str, list[str]]:
     return {row: [e.name for e in seeds.values()] for row, seeds in table.seeds.items()}
 
 
-def test_the_seeds_of_an_entry_are_one_row() -> None:
-    _, table = rank()
+def test_the_seeds_of_an_entry_are_one_row(table: BoardTable) -> None:
     assert members(table) == {
         "normal": ["normal seed 0", "normal seed 1", "normal seed 2"],
         "swr": ["swr seed 0", "swr seed 1", "swr seed 2"],
@@ -69,20 +74,8 @@ def test_the_seeds_of_an_entry_are_one_row() -> None:
     assert rows["llf"].covers == "pooled seeds and episodes"
 
 
-@pytest.mark.parametrize("claim", [{}, {"weights_hash": "f" * 64}])
-def test_no_entry_joins_or_splits_the_row_of_another(claim: dict[str, str]) -> None:
-    """A stranger who claims a recipe and a seed, or weights too, stands alone."""
-    stranger = facts("normal", 2).model_copy(update=claim)
-    _, before = rank(recipes({"normal": 3, "swr": 2}))
-    _, after = rank({**recipes({"normal": 3, "swr": 2}), "stranger": [stranger]})
-    assert members(after) == members(before)
-    assert {row.name for row in after.ranking.entries} == {"normal", "swr", "stranger"}
-    overall = {row.name: row.overall for row in after.ranking.entries}
-    assert all(overall[row.name] == row.overall for row in before.ranking.entries)
-
-
 def test_seeds_that_lack_columns_of_the_table_are_no_part_of_the_row() -> None:
-    entries, _ = rank(recipes({"normal": 3, "swr": 1}))
+    entries, _ = rank({"normal": 3, "swr": 1})
     one = entries[0].seeds[0]
     cells = [c for c in entries[0].loaded if c not in one.loaded[1:]]
     (table,) = rank_tracks(BoardFile(name="b"), [entries[1], site.pack("normal", cells)])
@@ -149,7 +142,6 @@ def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:
     rows = {name: [seeds_of(3, s, i)] for i, (name, s) in enumerate(spreads.items())}
     rows["one"] = [seeds_of(1, 0, 9)]
     errors = SeedErrors(rows)
-    assert errors.pooled is not None
     variances = np.array(
         [estimate_sides([errors.list_seeds(name)], [["d"]])[0].component for name in spreads]
     )
@@ -189,7 +181,7 @@ def test_rows_of_one_seed_are_ranked_apart(several: int) -> None:
 
 
 def test_what_is_shown_of_rows_ranked_apart() -> None:
-    entries, table = rank(recipes({"normal": 3, "swr": 3, "llf": 1, "fc": 1}))
+    entries, table = rank({"normal": 3, "swr": 3, "llf": 1, "fc": 1})
     assert {e.name for tier in table.ranking.apart for e in tier} == {"llf", "fc"}
     shown = make_score_table(make_frame(table))
     tiers = {row[1].removeprefix("◦ "): row[0] for row in shown.rows}
@@ -209,11 +201,9 @@ def test_what_is_shown_of_rows_ranked_apart() -> None:
     assert best[["normal", "swr"]].any()
 
 
-def test_the_method_board_has_the_intervals_of_the_table() -> None:
-    _, table = rank()
+def test_the_method_board_has_the_intervals_of_the_table(table: BoardTable) -> None:
     (board,) = build_from_table(table)
     (swr,) = (row for row in board.rows if row.name == "swr")
-    assert swr.overall is not None
     assert (swr.method, swr.seeds) == ("swr", (0, 1, 2))
     assert swr.controls["normal"] == "normal"
     measured = table.seed_errors.scores["swr"]
@@ -221,8 +211,7 @@ def test_the_method_board_has_the_intervals_of_the_table() -> None:
     assert measured.ci95 == pytest.approx(swr.overall.ci95_seeds)
 
 
-def test_a_table_prints_the_seeds_below_their_row() -> None:
-    _, table = rank()
+def test_a_table_prints_the_seeds_below_their_row(table: BoardTable) -> None:
     closed, opened = (make_score_table(make_frame(table, seeds=seeds)) for seeds in (False, True))
     assert [row[1].removeprefix("◦ ") for row in closed.rows] == table.names
     names = [row[1].removeprefix("↳ ") for row in opened.rows]
@@ -234,8 +223,8 @@ def test_a_table_prints_the_seeds_below_their_row() -> None:
     assert "| ↳ swr seed 1 |" in RankedBoard((table,)).to_markdown(seeds=True)
 
 
-def test_the_page_carries_the_seeds() -> None:
-    entries, table = rank()
+def test_the_page_carries_the_seeds(ranked: Ranked) -> None:
+    entries, table = ranked
     page = build_page_data(BoardFile(name="b"), entries, [table])
     by_name = {row["name"]: row for row in page["tracks"][0]["entries"]}
     row = by_name["seal"]
@@ -253,7 +242,7 @@ def test_the_page_carries_the_seeds() -> None:
 
 
 def test_reports_carry_the_seeds_and_judge_no_recipe_of_one_seed() -> None:
-    _, table = rank({**recipes(), "vit": [fakes.facts("vit")], "poor": [fakes.facts("poor")]})
+    _, table = rank({"normal": 3, "swr": 3, "seal": 2, "llf": 1}, "vit", "poor")
     frame = make_frame(table, "normal seed 1")
     assert frame.control == "normal", "a seed names its row"
     overall = {name: frame.scores[name][OVERALL] for name in table.names}

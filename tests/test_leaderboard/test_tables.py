@@ -261,19 +261,3 @@ def test_official_is_what_a_column_knows(wrong: dict[str, object]) -> None:
     assert not column.has_images_of(change(LINEAR, flags=("limited",)))
     unknown = column.model_copy(update={"fingerprint": None, "images": None, "images_hash": None})
     assert unknown.has_images_of(other)
-
-
-def test_the_track_of_a_column_by_hand() -> None:
-    labels = {
-        "isic:5w1s/linear@ibm 64px": "ibm 64px",
-        "isic:5w1s/linear@ibm 224px": "ibm 224px",
-        "a-b.c:5w20s/linear@startup-disjoint 84px bn-train": "startup-disjoint 84px",
-        "isic:5w1s/soft_kmeans@ibm 64px transductive": "ibm 64px transductive",
-        "dogs:knn 64px": "64px",
-    }
-    tracks = {column: Track.of(ColumnId.parse(column)) for column in labels}
-    assert {column: track.label for column, track in tracks.items()} == labels
-    linear, *others, probes = tracks.values()
-    assert linear.takes(probes)
-    assert not probes.takes(linear)
-    assert not any(other.takes(probes) for other in others)
