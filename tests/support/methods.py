@@ -142,13 +142,6 @@ def name_method(row: Row) -> str:
     return "+".join(training.methods)
 
 
-def runs_of(
-    entries: Mapping[str, Mapping[str, Outcomes]], facts: Mapping[str, BackboneFacts]
-) -> list[Row]:
-    """Networks of these names."""
-    return [network(name, facts[name], columns) for name, columns in entries.items()]
-
-
 def name_controls(board: Path, submissions: Sequence[Submission]) -> None:
     """Let board.json name plain training and random initializations among these as controls."""
     plain = (s.name for s in submissions if s.facts.training is None or s.facts.training.plain)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import cli, fakes
+from support import fakes
+from support.cli import CommandLine
 from support.methods import (
     COSTS,
     average,
@@ -21,7 +22,6 @@ from support.methods import (
     outcomes,
     random_init,
     run,
-    runs_of,
 )
 
 from fsbench.api.submit import submit
@@ -230,14 +230,13 @@ def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> No
         "normal": (0.20, 0.21, 0.22), "swr": (0.22, 0.25, 0.25), "l2": (0.21, 0.22, 0.22),
         "lw": (0.5,), "seal": (0.26, 0.27), "fc": (0.3, None),
     }  # fmt: skip
-    runs = {
-        f"{method}{seed}": facts(method, seed).model_copy(update={"source_accuracy": accuracy})
+    runs = [
+        run(f"{method}{seed}", backbone, **{PROBE: [0.5, 0.25]})
         for method, by_seed in accuracies.items()
         for seed, accuracy in enumerate(by_seed)
-    }
-    board = build_board(
-        [PROBE], runs_of({name: {PROBE: outcomes([0.5, 0.25])} for name in runs}, runs)
-    )
+        for backbone in [facts(method, seed).model_copy(update={"source_accuracy": accuracy})]
+    ]
+    board = build_board([PROBE], runs)
     assert [row.name for row in board.rows if row.source_accuracy is None] == ["fc"]
     gains = {row.name: row.source_gain for row in board.rows if row.source_gain}
     assert gains.keys() == {"swr", "l2", "lw", "seal"}
@@ -282,12 +281,10 @@ def rows_by_method(method_board: MethodBoard) -> dict[str, MethodRow]:
 
 
 def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
-    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    board: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     figures = tmp_path / "figures"
-    command = ("leaderboard", "methods", "--board", board, "--json", "--figures", figures)
-    assert cli.call(*command) == 0
-    shown = capsys.readouterr()
+    shown = cli("leaderboard", "methods", "--board", board, "--json", "--figures", figures)
     (path,) = figures.glob("*-gains.svg")
     assert f"wrote {path}" in shown.err
     (data,) = json.loads(shown.out)
@@ -315,11 +312,8 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
     assert rows["random init"].costs == {}
 
 
-def test_tables_say_why_there_is_no_control(
-    board: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.call("leaderboard", "methods", "--board", board, "--format", "md") == 0
-    shown = capsys.readouterr().out
+def test_tables_say_why_there_is_no_control(board: Path, cli: CommandLine) -> None:
+    shown = cli("leaderboard", "methods", "--board", board, "--format", "md").out
     for text in (
         *("swr+weight\\_compander", "over normal", "over random init", "folder-blobs"),
         "entry-old: its training is not recorded",
@@ -333,59 +327,56 @@ def test_tables_say_why_there_is_no_control(
 def test_entries_of_unknown_training_are_left_out_with_the_reason() -> None:
     of = {"whole": facts("llf"), "old": fakes.facts(), "timm": fakes.facts(source="timm")}
     rows = {name: run(name, made, a=[0.5]) for name, made in of.items()}
-    board = build_method_board(BoardTable("b", ranking=Ranking(("a",)), rows=rows), "", rows)
+    table = BoardTable("b", ranking=Ranking(("a",)), rows=rows)
+    board = build_method_board(table, "", rows)
     assert [row.name for row in board.rows] == ["whole"]
     assert board.left_out == dict.fromkeys(("old", "timm"), NO_RUN)
-    del rows["whole"]
-    board = build_method_board(BoardTable("b", ranking=Ranking(("a",)), rows=rows), "", rows)
-    (table,) = make_tables(board)
-    assert table.rows == ()
-    assert "fsbench pretrain" in table.note
-    assert "Left out, old, timm:" in table.note
+    (shown,) = make_tables(build_method_board(table, "", ["old", "timm"]))
+    assert shown.rows == ()
+    assert "fsbench pretrain" in shown.note
+    assert "Left out, old, timm:" in shown.note
 
 
 def test_the_order_of_entries_does_not_matter_and_ties_stand_together() -> None:
-    draw = np.random.default_rng(0)
-    names = {"a": facts(), "b": facts("llf"), "c": facts("lw"), "d": facts("swr")}
-    entries = {name: {"x:5w1s": outcomes(draw.uniform(size=20), "x")} for name in names}
-    entries["c"] = {"x:5w1s": entries["a"]["x:5w1s"]}
-    one = build_board(["x:5w1s"], runs_of(entries, names))
-    assert one == build_board(["x:5w1s"], runs_of(dict(reversed(entries.items())), names))
-    gain = rows_by_method(one)["lw"].scores["x:5w1s"].gains["normal"]
+    a, b, c = np.random.default_rng(0).uniform(size=(3, 20))
+    accuracies = {"normal": a, "llf": b, "swr": c, "lw": a}
+    runs = [run(name, facts(name), **{PROBE: values}) for name, values in accuracies.items()]
+    board = build_board([PROBE], runs)
+    assert board == build_board([PROBE], runs[::-1])
+    gain = rows_by_method(board)["lw"].scores[PROBE].gains["normal"]
     assert (gain.gap, gain.p, gain.p_holm) == (0.0, 1.0, 1.0)
 
 
 def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
-    names = {"a": facts(), "b": facts("llf"), "c": facts("lw")}
-    one, two = PROBE, "y:probe 64px"
-    full = {one: outcomes([0.1, 0.2, 0.3], "x"), two: outcomes([0.4, 0.2, 0.0], "y")}
-    high = {one: outcomes([0.9, 0.8, 1.0], "x")}
-    method_board = build_board([one, two], runs_of({"a": full, "b": high, "c": full}, names))
-    row = method_board.rows[-1]
-    assert (row.name, row.overall, list(row.scores)) == ("llf", None, [one])
-    assert row.scores[one].gains["normal"].gap == pytest.approx(0.7)
-    overall = rows_by_method(method_board)["lw"].overall
-    zeros = [np.zeros(3), np.zeros(3)]
-    expected = statistics.paired([full[one].values, full[two].values], zeros, ["x", "y"])
+    columns = [PROBE, "y:probe 64px"]
+    full = dict(zip(columns, ([0.1, 0.2, 0.3], [0.4, 0.2, 0.0]), strict=True))
+    high = run("b", facts("llf"), **{PROBE: [0.9, 0.8, 1.0]})
+    board = build_board(columns, [run("a", facts(), **full), high, run("c", facts("lw"), **full)])
+    row = board.rows[-1]
+    assert (row.name, row.overall, list(row.scores)) == ("llf", None, [PROBE])
+    assert row.scores[PROBE].gains["normal"].gap == pytest.approx(0.7)
+    overall = rows_by_method(board)["lw"].overall
+    values = list(map(np.array, full.values()))
+    expected = statistics.paired(values, [np.zeros(3)] * 2, columns)
     assert (overall.mean, overall.ci95, overall.n) == pytest.approx((0.2, expected.ci95, 6))
-    gains, targets = make_tables(method_board)
+    gains, targets = make_tables(board)
     assert gains.rows[-1][4] == "-"
     assert targets.rows[-1] == ("◦ llf", "90.00 (+70.00)", "-")
 
 
 def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
-    names = {"a": facts(), "b": facts(**ONCE), "c": facts("llf")}
-    values = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
-    entries = {name: {PROBE: outcomes(accuracies, "x")} for name, accuracies in values.items()}
-    method_board = build_board([PROBE], runs_of(entries, names))
+    backbones = {"a": facts(), "b": facts(**ONCE), "c": facts("llf")}
+    accuracies = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
+    runs = [run(name, backbones[name], **{PROBE: of}) for name, of in accuracies.items()]
+    board = build_board([PROBE], runs)
     gaps = {
         row.name: {kind: gain.gap for kind, gain in row.scores[PROBE].gains.items()}
-        for row in method_board.rows
+        for row in board.rows
     }
     assert gaps["llf"] == pytest.approx({"normal": 0.2, "other_schedule": 0.4})
     assert gaps["a"] == pytest.approx({"other_schedule": 0.2})
     assert gaps["b"] == pytest.approx({"other_schedule": -0.2})
-    table = make_tables(method_board)[0]
+    table = make_tables(board)[0]
     assert table.columns[6:8] == ("over normal", "over normal, other schedule")
     assert [row[:3] for row in table.rows if row[6] == "-"] == [
         ("◦ a", "normal", "3 rounds x 4 epochs, cosine"),
