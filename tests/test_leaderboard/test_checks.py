@@ -160,12 +160,6 @@ def test_targets_are_known_under_their_usual_names(target: str, names: tuple[str
     assert resolve_datasets(names) == {target}
 
 
-@pytest.mark.parametrize("name", ["..", ".hidden", "-x", "ünicode", "a" * 150])
-def test_names_that_hurt(name: str, results: Path) -> None:
-    fakes.write(results)
-    assert "name" in codes(results, name=name)
-
-
 def test_board_columns_need_their_spec_and_images(results: Path, tmp_path: Path) -> None:
     column = identify_column(fakes.write(results))
     assert codes(results, board(tmp_path, columns=(column,))) == set()

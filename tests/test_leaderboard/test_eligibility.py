@@ -1,13 +1,13 @@
 """Whom a table lists unranked, and why: on boards in memory, whole tables at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from support import fakes, site
 
-from fsbench.core.records import EpisodeRecords
 from fsbench.results.entry import Loaded
 from leaderboard.record import BoardFile
 from leaderboard.store import BoardEntry
@@ -18,27 +18,26 @@ Change = Callable[[Loaded], Loaded]
 
 def changed(**fields: Any) -> Change:
     """Replace fields of a result; its outcomes stay."""
-    return lambda cell: Loaded(cell.folder, cell.result.model_copy(update=fields), cell.records)
+    return lambda loaded: replace(loaded, result=loaded.result.model_copy(update=fields))
 
 
 def cut(n: int) -> Change:
     """A short result over the first n episodes."""
 
-    def make(cell: Loaded) -> Loaded:
-        assert isinstance(cell.records, EpisodeRecords)
-        score = cell.result.score.model_copy(update={"n": n})
-        short = cell.result.model_copy(update={"score": score, "flags": ("short",)})
-        return Loaded(cell.folder, short, cell.records.take(np.arange(n)))
+    def make(loaded: Loaded) -> Loaded:
+        score = loaded.result.score.model_copy(update={"n": n})
+        short = loaded.result.model_copy(update={"score": score, "flags": ("short",)})
+        return replace(loaded, result=short, records=loaded.records.take(np.arange(n)))
 
     return make
 
 
 def edit(entry: BoardEntry, *changes: Change, first: bool = False) -> BoardEntry:
     """Change the results of an entry (first: only one)."""
-    cells = list(entry.loaded)
+    results = list(entry.loaded)
     for change in changes:
-        cells[: 1 if first else None] = map(change, cells[: 1 if first else None])
-    return site.pack(entry.name, cells)
+        results[: 1 if first else None] = map(change, results[: 1 if first else None])
+    return site.pack(entry.name, results)
 
 
 def board(names: str) -> list[BoardEntry]:

@@ -29,28 +29,29 @@ def test_best_of_each_column_and_what_no_test_tells_from_it() -> None:
 
 
 def test_marks_against_the_control_after_holm() -> None:
-    """t 2.2 of 99 is p .030 alone; with two comparisons Holm doubles it, and nothing is marked."""
-    entries = {"control": {ONE: constant(0.5)}, "up": {ONE: swinging(0.5 + 2.2 * ERROR)}}
-    alone = make_frame(view(entries, (ONE,)), "control")
+    """t 2.2 of 99 is p .030 alone; with two comparisons Holm doubles it, and nothing is marked.
+
+    What is worse is marked as such; the control never is.
+    """
+    control = {ONE: constant(0.5)}
+    by_gap = {gap: {ONE: swinging(0.5 + gap * ERROR)} for gap in (2.2, 0.1, -5)}
+    alone = make_frame(view({"control": control, "up": by_gap[2.2]}, (ONE,)), "control")
     assert marks(alone)["up"][1] == "†"
     assert alone.scores["up"][ONE].p == pytest.approx(0.03013, abs=1e-5)
-    more = view({**entries, "like": {ONE: swinging(0.5 + 0.1 * ERROR)}}, (ONE,))
-    both = make_frame(more, "control")
+    entries = {"control": control, "up": by_gap[2.2], "like": by_gap[0.1]}
+    both = make_frame(view(entries, (ONE,)), "control")
     assert marks(both)["up"][1] == ""
     up = both.scores["up"][ONE]
     assert up.p == pytest.approx(2 * 0.03013, abs=1e-5)
     assert up.gap == pytest.approx(2.2 * ERROR)
     assert up.gap_ci95 == pytest.approx(1.96 * ERROR)
-
-
-def test_worse_than_the_control_is_marked_as_such_and_the_control_never_is() -> None:
-    entries = {"control": {ONE: constant(0.5)}, "down": {ONE: swinging(0.5 - 5 * ERROR)}}
-    frame = make_frame(view(entries, (ONE,)), "control")
-    assert marks(frame) == {"control": (True, ""), "down": (False, "‡")}
-    text = " ".join(frame.write_caption())
+    table = view({"control": control, "down": by_gap[-5]}, (ONE,))
+    worse = make_frame(table, "control")
+    assert marks(worse) == {"control": (True, ""), "down": (False, "‡")}
+    text = " ".join(worse.write_caption())
     assert "‡ worse than control (" in text
     assert "†" not in text, "only marks that occur are explained"
-    assert marks(make_frame(view(entries, (ONE,))))["down"] == (False, "")
+    assert marks(make_frame(table))["down"] == (False, "")
 
 
 def test_overall_is_the_mean_and_knows_that_columns_share_episodes() -> None:

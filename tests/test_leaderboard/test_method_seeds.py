@@ -34,13 +34,6 @@ def test_the_component_of_the_seeds_by_hand() -> None:
     assert estimate_sides([below], [["a"]])[0].component == 0.0
 
 
-def test_a_known_variance_is_recovered() -> None:
-    """Means of 400 tables of 5 seeds and 60 episodes."""
-    tables = (table(5, 60, (0.02, 0.05, 0.1), number) for number in range(400))
-    estimates = [estimate_sides([[[row] for row in rows]], [["a"]])[0].component for rows in tables]
-    assert np.mean(estimates) == pytest.approx(0.02**2, rel=0.12)
-
-
 def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
     """The same seed effect in two columns stays, its noise halves."""
     draw = np.random.default_rng(0)

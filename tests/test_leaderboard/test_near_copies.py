@@ -75,14 +75,9 @@ def test_networks_that_find_the_same_queries_hard_are_not_flagged(accuracy: floa
     assert find_suspicions(FILE, rows) == {}
 
 
-def test_equal_weights_are_flagged_on_both_whatever_their_outcomes() -> None:
-    rows = [row("a", answers("a", 0.6)), row("b", answers("b", 0.6), weights="a")]
-    assert find_suspicions(FILE, rows) == {"a": (f"{SAME} b",), "b": (f"{SAME} a",)}
-
-
-def test_many_suspicions_of_one_reason_are_counted() -> None:
-    right = answers("a", 0.6)
-    rows = [row(name, right, weights="a") for name in "abcd"]
+def test_equal_weights_are_flagged_on_both_whatever_their_outcomes_and_many_are_counted() -> None:
+    rows = [row(name, answers(name, 0.6), weights="a") for name in "abcd"]
+    assert find_suspicions(FILE, rows[:2]) == {"a": (f"{SAME} b",), "b": (f"{SAME} a",)}
     assert find_suspicions(FILE, rows)["d"] == (f"{SAME} a and 2 more",)
 
 

@@ -173,9 +173,9 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
         data = fakes.official("eurosat").model_copy(
             update={"images_hash": ids, "fingerprint": images * 64}
         )
-        cell = ResultStore(tmp_path / name, fakes.facts(name), data, spec)
-        cell.write_block(0, outcomes)
-        cell.finish(range(600), provenance=fakes.provenance())
+        store = ResultStore(tmp_path / name, fakes.facts(name), data, spec)
+        store.write_block(0, outcomes)
+        store.finish(range(600), provenance=fakes.provenance())
     board = tmp_path / "cdfsl"
     init_board(board, "cdfsl")
     submit(tmp_path / "forged", board, named("forged"))
@@ -229,9 +229,9 @@ def test_what_is_no_column_is_left_out_or_refused(
 def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path) -> None:
     data = fakes_official.dataset("dogs")
     made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
-    cell = ResultStore(tmp_path / "s", fakes.facts("a"), data, fakes_official.spec(seed=7))
+    store = ResultStore(tmp_path / "s", fakes.facts("a"), data, fakes_official.spec(seed=7))
     records = next(read_loaded(tmp_path / "r")).records
-    cell.write(records, provenance=fakes.provenance())
+    store.write(records, provenance=fakes.provenance())
     assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match="other spec"):
         submit(tmp_path / "s", board, named("seeded"))

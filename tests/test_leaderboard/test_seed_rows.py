@@ -77,8 +77,8 @@ def test_the_seeds_of_an_entry_are_one_row(table: BoardTable) -> None:
 def test_seeds_that_lack_columns_of_the_table_are_no_part_of_the_row() -> None:
     entries, _ = rank({"normal": 3, "swr": 1})
     one = entries[0].seeds[0]
-    cells = [c for c in entries[0].loaded if c not in one.loaded[1:]]
-    (table,) = rank_tracks(BoardFile(name="b"), [entries[1], site.pack("normal", cells)])
+    results = [loaded for loaded in entries[0].loaded if loaded not in one.loaded[1:]]
+    (table,) = rank_tracks(BoardFile(name="b"), [entries[1], site.pack("normal", results)])
     assert members(table) == {"normal": ["normal seed 1", "normal seed 2"]}
     assert not table.ranking.unranked
 

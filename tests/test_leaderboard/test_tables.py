@@ -238,15 +238,6 @@ def test_named_columns_are_those_of_the_table_and_flagged_results_are_no_part() 
     assert [classify_data(one) for one in (LINEAR, flagged)] == ["official", "subset"]
 
 
-@pytest.mark.parametrize("kind", ["free", "cdfsl"])
-def test_the_first_entry_decides_the_images(kind: str) -> None:
-    main, other = split(kind, [[CHESTX, LINEAR], *[[MOVED]] * 3, [LINEAR]])
-    assert {identify_column(CHESTX), identify_column(LINEAR)} <= set(main.columns)
-    assert other.is_extra
-    assert other.columns == (identify_column(MOVED),)
-    assert other.track.label.endswith("extra columns")
-
-
 @pytest.mark.parametrize(
     "wrong",
     [{"class_counts": (9,)}, {"fingerprint": "9" * 64}, {"images_hash": "9" * 64}],
