@@ -96,8 +96,8 @@ HIDING = (
 """Texts with characters that nobody sees, or that draw over others."""
 UNSAFE = {
     **dict.fromkeys(("con", "LPT1.pth", "Entry.json", "badges"), "a name that no file of a board"),
-    "c\u0430rol": "use letters, digits and",
-    **dict.fromkeys(("-x", "a" * 150), "name: String should"),
+    **dict.fromkeys(("c\u0430rol", "a" * 150), "use letters, digits and"),
+    "-x": "name: String should match",
 }
 """Name of an entry -> what is said of it."""
 
