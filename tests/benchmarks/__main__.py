@@ -20,12 +20,10 @@ import torch
 from benchmarks import growth
 from benchmarks.comparisons import CASES, Case
 from benchmarks.pairing import (
-    PLAIN,
+    STEADY,
     Measurement,
-    NoVerdict,
     Settings,
     in_fresh_processes,
-    judge,
     make_parser,
     require_quiet,
 )
@@ -52,17 +50,17 @@ def measure_case(case: Case, settings: Settings) -> Measurement:
 
 def make_row(case: Case, measurement: Measurement, verdict: str) -> Row:
     """Return a row of the table as text by column."""
-    ratios = measurement.ratios()
-    plain, ours = (1 / measurement.seconds(side) for side in (PLAIN, "ours"))
+    ratios = measurement.values("ratio")
+    plain, ours = (format_pace(1 / measurement.median(s), case.unit) for s in ("plain", "ours"))
     return {
         "work": case.work,
         "compared with": case.plain,
         "command": f"`{case.command}`",
-        "theirs": format_pace(plain, case.unit),
-        "fsbench": format_pace(ours, case.unit),
-        "ratio": f"{measurement.ratio():.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
+        "theirs": plain,
+        "fsbench": ours,
+        "ratio": f"{measurement.median('ratio'):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
         "bound": "" if case.bound is None else f">= {case.bound:g}: {verdict}",
-        "A/A": f"{measurement.noise:.2f}",
+        "A/A": f"{measurement.median('noise'):.2f}",
     }
 
 
@@ -76,13 +74,13 @@ def measure_rows(settings: Settings, names: list[str]) -> tuple[list[Row], list[
     rows, faults = [], []
     for name in names:
         measurement = measure_case(CASES[name], settings)
-        try:
-            verdict = "not judged" if settings.quick else judge(measurement, CASES[name].bound)
-        except NoVerdict as error:
-            faults.append(f"{name}: {error}")
-            verdict = "no verdict"
+        verdict = "not judged" if settings.quick else measurement.judge(CASES[name].bound)
         row = make_row(CASES[name], measurement, verdict)
-        rows += [row] * (verdict != "no verdict")
+        if verdict == "no verdict":
+            noise = f"the same work took {row['A/A']} times as long again"
+            faults.append(f"{name}: no verdict: {noise}, allowed are {STEADY[0]} to {STEADY[1]}")
+        else:
+            rows.append(row)
         print(f"{name}: " + ", ".join(f"{c} {row[c]}" for c in [*row][3:]), flush=True)
     return rows, faults
 
@@ -123,7 +121,7 @@ def describe_processor() -> str:
     return f"{models[0] if models else platform.machine()} ({capability})"
 
 
-def main() -> int:
+def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--data", default=os.environ.get("FSBENCH_DATA", ""), help="has EuroSAT")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -131,21 +129,19 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one round; write nothing")
     options = parser.parse_args()
     settings = Settings(options.data, options.threads, options.quick)
+    if not options.quick:
+        require_quiet()
     try:
-        if not options.quick:
-            require_quiet()
         rows, faults = measure_rows(settings, [name for name in CASES if name in options.rows])
-    except (NoVerdict, FsbenchError) as error:
-        print(error, file=sys.stderr)
-        return 1
+    except FsbenchError as error:
+        sys.exit(str(error))
     grown = growth.measure(options.quick) if "growth" in options.rows else []
     if not options.quick:
         write_record(describe_machine(options.threads), rows, grown)
         print(f"wrote {MEASURED} and the table of {PAGE}")
     if faults:
-        print("\n".join([*faults, "their rows were not written"]), file=sys.stderr)
-    return 1 if faults else 0
+        sys.exit("\n".join([*faults, "stop other programs; these rows were not written"]))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -16,14 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from benchmarks.pairing import (
-    OURS,
-    PLAIN,
-    Measurement,
-    make_parser,
-    seconds,
-    take_paired_rounds,
-)
+from benchmarks.pairing import Measurement, make_parser, seconds, take_paired_rounds
 from support.protocols import describe_images
 
 from fsbench.core.progress import SILENT
@@ -143,10 +136,10 @@ def measure(methods: list[str], network: Network, rounds: int) -> Iterator[Row]:
             ours = Runner(name, network, source, Path(folder))
             taken = Measurement([take_paired_rounds(plain.step, ours.step, rounds)])
             event = ours.event - plain.event
-            share = event / (taken.seconds(PLAIN) * PAPER_IMAGES / network.batch)
+            share = event / (taken.median("plain") * PAPER_IMAGES / network.batch)
             bound = BOUNDS.get(name) if network.batch == BOUNDED_BATCH else None
-            step, ratio = taken.seconds(OURS), 1 / taken.ratio()
-            yield Row(name, step, ratio, taken.noise, event, share, bound)
+            step, ratio = taken.median("ours"), 1 / taken.median("ratio")
+            yield Row(name, step, ratio, taken.median("noise"), event, share, bound)
 
 
 def parser() -> argparse.ArgumentParser:

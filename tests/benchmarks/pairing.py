@@ -1,27 +1,24 @@
 """Paired timing: sides of a comparison in turns, an A/A ratio beside, verdicts on quiet machines.
 
 A side is a function that does its work and returns seconds per unit of it (`timer`). A round times
-every side once; `ours` and `again` are the same work, so `again / ours` (A/A) is noise. A ratio is
-the median over fresh processes of the median of their rounds: where memory comes to lie differs
+ours twice and the plain one between; the second time of ours over its first (A/A) is noise. A ratio
+is the median over fresh processes of the median of their rounds: where memory comes to lie differs
 between processes, and a machine's pace from second to second.
 """
 
 import os
+import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from multiprocessing import get_context
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 
-OURS, AGAIN, PLAIN = "ours", "again", "plain"
 Side = Callable[[], float]
-Round = Mapping[str, float]
-"""Side -> seconds per unit of work."""
 STEADY = (0.9, 1.1)
 """Range of A/A ratios of a machine that is quiet enough for a verdict."""
 MOST_LOAD = 1.0
@@ -40,10 +37,6 @@ class Settings(NamedTuple):
 def make_parser(doc: str | None) -> ArgumentParser:
     """Return a parser that is described by the first line of the docstring of a benchmark."""
     return ArgumentParser(description=(doc or "").partition("\n")[0])
-
-
-class NoVerdict(Exception):
-    """A measurement that proves nothing, and why."""
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -75,6 +68,19 @@ def timer(work: Callable[[], object], units: float = 1) -> Side:
     return lambda: seconds(work) / units
 
 
+class Round(NamedTuple):
+    """Seconds per unit of the plain side, of ours (mean of both times), and their A/A ratio."""
+
+    plain: float
+    ours: float
+    noise: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster ours is than the plain side."""
+        return self.plain / self.ours
+
+
 def take_paired_rounds(plain: Side, ours: Side, rounds: int, at_least: float = 0.0) -> list[Round]:
     """Warm both sides, then time rounds: so many, and for so many seconds.
 
@@ -85,7 +91,8 @@ def take_paired_rounds(plain: Side, ours: Side, rounds: int, at_least: float = 0
     taken: list[Round] = []
     started = time.perf_counter()
     while len(taken) < rounds or time.perf_counter() - started < at_least:
-        taken.append({OURS: ours(), PLAIN: plain(), AGAIN: ours()})
+        first, between, second = ours(), plain(), ours()
+        taken.append(Round(between, (first + second) / 2, second / first))
     return taken
 
 
@@ -100,60 +107,37 @@ def in_fresh_processes(
     return outcomes
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(NamedTuple):
     """The rounds of one comparison, by process."""
 
     processes: Sequence[Sequence[Round]]
 
-    def values(self, quantity: Callable[[Round], float]) -> list[float]:
-        """Return the median over its rounds for every process, sorted."""
-        return sorted(median(map(quantity, rounds)) for rounds in self.processes)
+    def values(self, field: str) -> list[float]:
+        """Return the median of a field over its rounds for every process, sorted."""
+        return sorted(median(getattr(one, field) for one in rounds) for rounds in self.processes)
 
-    def seconds(self, side: str) -> float:
-        """Return the typical seconds per unit of a side; those of `ours` include `again`."""
-        return median(self.values(lambda taken: mean_seconds(taken, side)))
-
-    def ratios(self) -> list[float]:
-        """Return how many times faster ours is than the plain side in every process, sorted."""
-        return self.values(lambda taken: mean_seconds(taken, PLAIN) / mean_seconds(taken, OURS))
-
-    def ratio(self) -> float:
-        return median(self.ratios())
-
-    @property
-    def noise(self) -> float:
-        """The A/A ratio: the second time of ours over its first."""
-        return median(self.values(lambda taken: taken[AGAIN] / taken[OURS]))
+    def median(self, field: str) -> float:
+        return median(self.values(field))
 
     @property
     def is_steady(self) -> bool:
         """Whether the A/A ratio allows a verdict: nothing else ran."""
-        return STEADY[0] <= self.noise <= STEADY[1]
+        return STEADY[0] <= self.median("noise") <= STEADY[1]
 
-
-def mean_seconds(taken: Round, side: str) -> float:
-    """Return the seconds of a side in a round: for `ours` the mean of both times."""
-    return (taken[OURS] + taken[AGAIN]) / 2 if side == OURS else taken[side]
-
-
-def judge(measurement: Measurement, bound: float | None) -> str:
-    """Return whether the ratio reaches the bound ('' without one). Raise NoVerdict for noise."""
-    if not measurement.is_steady:
-        raise NoVerdict(
-            f"no verdict: the same work took {measurement.noise:.2f} times as long again, allowed "
-            f"are {STEADY[0]} to {STEADY[1]}; stop other programs and measure again"
-        )
-    if bound is None:
-        return ""
-    return "holds" if measurement.ratio() >= bound else "missed"
+    def judge(self, bound: float | None) -> str:
+        """Return whether the ratio reaches the bound, '' without one."""
+        if not self.is_steady:
+            return "no verdict"
+        if bound is None:
+            return ""
+        return "holds" if self.median("ratio") >= bound else "missed"
 
 
 def require_quiet() -> None:
-    """Raise NoVerdict if other programs keep this machine busy."""
+    """End the program if others keep this machine busy."""
     load = os.getloadavg()[0]
     if load > MOST_LOAD:
-        raise NoVerdict(
+        sys.exit(
             f"no verdict: the load average is {load:.1f}, allowed is {MOST_LOAD:.0f}; stop other "
             "programs, wait a minute and start again"
         )

@@ -7,11 +7,10 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import growth, pairing
 from benchmarks.comparisons import Case
-from benchmarks.pairing import Measurement, NoVerdict, Round
+from benchmarks.pairing import Measurement, Round
 from support import readme
 
-STEADY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.0}]
-NOISY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.2}]
+STEADY, NOISY = [Round(4.0, 1.0, 1.0)], [Round(4.0, 1.0, 1.2)]
 
 
 def make_case(rounds: list[Round], bound: float | None = None, work: str = "work") -> Case:
@@ -36,31 +35,30 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return page
 
 
-def run(monkeypatch: pytest.MonkeyPatch, cases: dict[str, Case], *words: str) -> int:
+def run(monkeypatch: pytest.MonkeyPatch, cases: dict[str, Case], *words: str) -> None:
     monkeypatch.setattr(command, "CASES", cases)
     monkeypatch.setattr("sys.argv", ["benchmarks", "--threads", "1", *words])
-    return command.main()
+    command.main()
 
 
 def test_a_ratio_is_the_median_over_processes_of_medians_of_rounds() -> None:
     def rounds(*plain: float) -> list[Round]:
-        return [{"ours": 1.0, "plain": seconds, "again": 3.0} for seconds in plain]
+        return [Round(seconds, 2.0, 3.0) for seconds in plain]
 
     measured = Measurement([rounds(2, 4, 40), rounds(8), rounds(6)])
-    assert measured.ratios() == [2, 3, 4]
-    assert (measured.ratio(), measured.seconds("plain"), measured.seconds("ours")) == (3, 6, 2)
-    assert measured.noise == 3
+    assert measured.values("ratio") == [2, 3, 4]
+    assert [measured.median(f) for f in ("ratio", "plain", "ours", "noise")] == [3, 6, 2, 3]
 
 
 def test_sides_are_warmed_and_take_turns_with_ours_around_the_plain_one() -> None:
     calls: list[str] = []
 
-    def side(name: str) -> pairing.Callable[[], float]:
-        return lambda: float(calls.append(name) is None)
+    def side(name: str) -> pairing.Side:
+        return lambda: float(calls.append(name) or len(calls))
 
-    rounds = pairing.take_paired_rounds(side("plain"), side("ours"), 2)
+    first, second = pairing.take_paired_rounds(side("plain"), side("ours"), 2)
     assert calls == ["ours", "plain", *2 * ["ours", "plain", "ours"]]
-    assert rounds == [{"ours": 1.0, "plain": 1.0, "again": 1.0}] * 2
+    assert (first, second) == (Round(4, (3 + 5) / 2, 5 / 3), Round(7, (6 + 8) / 2, 8 / 6))
 
 
 @pytest.mark.parametrize(
@@ -69,20 +67,15 @@ def test_sides_are_warmed_and_take_turns_with_ours_around_the_plain_one() -> Non
         (0.96, 1.0, 0.95, "holds"),
         (0.94, 1.0, 0.95, "missed"),
         (0.5, 1.1, None, ""),
-        (9.0, 0.89, 0.95, None),
-        (9.0, 1.11, 0.95, None),
+        (9.0, 0.89, 0.95, "no verdict"),
+        (9.0, 1.11, 0.95, "no verdict"),
     ],
 )
 def test_a_verdict_compares_the_ratio_with_its_bound(
-    plain: float, noise: float, bound: float | None, verdict: str | None
+    plain: float, noise: float, bound: float | None, verdict: str
 ) -> None:
     """There is none where the same work takes another time."""
-    measured = Measurement([[{"ours": 1.0, "plain": plain, "again": noise}]])
-    if verdict is not None:
-        assert pairing.judge(measured, bound) == verdict
-        return
-    with pytest.raises(NoVerdict, match=rf"{noise:.2f} times as long again, allowed are 0.9 to"):
-        pairing.judge(measured, bound)
+    assert Measurement([[Round(plain, 1.0, noise)]]).judge(bound) == verdict
 
 
 def test_exponents_of_growth() -> None:
@@ -97,11 +90,11 @@ def test_exponents_of_growth() -> None:
 
 
 def test_a_busy_machine_writes_nothing_and_says_why(
-    quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    quiet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pairing.os, "getloadavg", lambda: (1.4, 0.1, 0.1))
-    assert run(monkeypatch, {"a": make_case(STEADY)}) == 1
-    assert "the load average is 1.4, allowed is 1" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"the load average is 1\.4, allowed is 1"):
+        run(monkeypatch, {"a": make_case(STEADY)})
     assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
 
 
@@ -109,10 +102,9 @@ def test_a_noisy_row_has_no_verdict_and_is_not_written(
     quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = {"steady": make_case(STEADY), "noisy": make_case(NOISY, 0.9, "noisy")}
-    assert run(monkeypatch, cases) == 1
-    shown = capsys.readouterr()
-    assert "noisy: no verdict" in shown.err
-    assert "bound >= 0.9: no verdict" in shown.out
+    with pytest.raises(SystemExit, match=r"noisy: no verdict: .* 1\.20 times as long again"):
+        run(monkeypatch, cases)
+    assert "bound >= 0.9: no verdict" in capsys.readouterr().out
     assert [row["work"] for row in json.loads(readme.MEASURED.read_text())["rows"]] == ["work"]
 
 
@@ -120,7 +112,7 @@ def test_a_run_writes_rows_machine_and_table_and_a_part_replaces_its_rows(
     quiet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = {"a": make_case(STEADY, 5.0), "other": make_case(STEADY, None, "other")}
-    assert run(monkeypatch, cases) == 0
+    run(monkeypatch, cases)
     record = json.loads(readme.MEASURED.read_text())
     assert {"processor", "cores", "threads", "torch", "date"} <= record["machine"].keys()
     first, second = record["rows"]
@@ -130,8 +122,8 @@ def test_a_run_writes_rows_machine_and_table_and_a_part_replaces_its_rows(
     page = quiet.read_text()
     assert "`fsbench work`" in page
     assert readme.fill(page) == page
-    faster = {"a": make_case([{"ours": 1.0, "plain": 9.0, "again": 1.0}], 5.0)}
-    assert run(monkeypatch, {**cases, **faster}, "--rows", "a") == 0
+    faster = {"a": make_case([Round(9.0, 1.0, 1.0)], 5.0)}
+    run(monkeypatch, {**cases, **faster}, "--rows", "a")
     after = json.loads(readme.MEASURED.read_text())
     assert (after["rows"][0]["bound"], after["rows"][1]) == (">= 5: holds", second)
     assert after["growth"] == record["growth"]
@@ -140,7 +132,7 @@ def test_a_run_writes_rows_machine_and_table_and_a_part_replaces_its_rows(
 def test_a_trial_judges_and_writes_nothing(
     quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, {"a": make_case(NOISY, 0.9)}, "--quick") == 0
+    run(monkeypatch, {"a": make_case(NOISY, 0.9)}, "--quick")
     assert "bound >= 0.9: not judged" in capsys.readouterr().out
     assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
 
