@@ -13,8 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -31,69 +30,52 @@ WIDTHS, SIDES, IMAGES = (None, 2, 4, 6, 8, 16), (8, 16, 32, 64), 4
 
 
 class Case(NamedTuple):
-    """A convolution, its input and the layout of both."""
+    """Arguments of nn.Conv2d, the shape of its input, and the layout of both."""
 
-    channels: tuple[int, int]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...] | str
-    dilation: tuple[int, ...]
-    groups: int
-    bias: bool
+    arguments: tuple[Any, ...]
     shape: tuple[int, ...]
     layout: str
 
     def run(self) -> None:
         """Compute output and gradients twice, and free all of it."""
-        geometry = (self.kernel, self.stride, self.padding, self.dilation, self.groups, self.bias)
         layout = LAYOUTS[self.layout]
-        layer = nn.Conv2d(*self.channels, *geometry).to(memory_format=layout)  # type: ignore[arg-type, call-overload]
+        layer = nn.Conv2d(*self.arguments).to(memory_format=layout)  # type: ignore[call-overload]
         for _ in range(2):
             x = torch.ones(self.shape).contiguous(memory_format=layout).requires_grad_()
             torch.autograd.grad(layer(x).square().sum(), [x, *layer.parameters()])
 
 
-def networks() -> Iterator[tuple[str, int | None, int]]:
+def list_networks() -> Iterator[tuple[str, int | None, int]]:
     """Yield architecture, width and side (px) of the input."""
-    for name in recipe_names():
-        recipe = load_recipe(name)
+    for recipe in map(load_recipe, recipe_names()):
         yield recipe.architecture, recipe.width, recipe.input_size
     for name in (*sorted(PRESETS), *CIFAR_RESNETS):
         for side in {*SIDES, load_architecture(name).input_size}:
             yield from ((name, width, side) for width in WIDTHS)
 
 
-@cache
-def build(name: str, width: int | None, side: int | None) -> nn.Module:
-    """Return a network without memory for its weights; side: where these depend on it."""
-    architecture = load_architecture(name)
-    with torch.device("meta"):
-        return (architecture.at(side) if side else architecture).build(5, width).eval()
-
-
-def cases() -> list[Case]:
-    """Return the different convolutions of all networks."""
-    different: dict[Case, None] = {}
-    for name, width, side in dict.fromkeys(networks()):
+def list_cases() -> list[Case]:
+    """Return the different convolutions of all networks, found without memory for weights."""
+    cases: dict[Case, None] = {}
+    for name, width, side in dict.fromkeys(list_networks()):
         try:
-            model = build(name, width, side if load_architecture(name).fixed_input else None)
+            with torch.device("meta"):
+                model = load_architecture(name).at(side).build(5, width).eval()
         except UsageError:  # too small a side
             continue
         decided = memory_layout(model)
-        text = next(text for text, value in LAYOUTS.items() if value is decided)
+        layout = next(text for text, value in LAYOUTS.items() if value is decided)
 
-        def record(m: nn.Module, inputs: tuple[torch.Tensor, ...], text: str = text) -> None:
-            assert isinstance(m, nn.Conv2d)
-            numbers = (m.kernel_size, m.stride, m.padding, m.dilation, m.groups, m.bias is not None)
-            channels, shape = (m.in_channels, m.out_channels), tuple(inputs[0].shape)
-            different[Case(channels, *numbers, shape, text)] = None
+        def record(m: nn.Conv2d, inputs: tuple[torch.Tensor], layout: str = layout) -> None:
+            geometry = (m.kernel_size, m.stride, m.padding, m.dilation, m.groups)
+            arguments = (m.in_channels, m.out_channels, *geometry, m.bias is not None)
+            cases[Case(arguments, tuple(inputs[0].shape), layout)] = None
 
-        layers = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
-        hooks = [layer.register_forward_pre_hook(record) for layer in layers]
+        for module in model.modules():
+            if isinstance(module, nn.Conv2d):
+                module.register_forward_pre_hook(record)
         model(torch.empty(IMAGES, 3, side, side, device="meta"))
-        for hook in hooks:
-            hook.remove()
-    return list(different)
+    return list(cases)
 
 
 def find_faults(chosen: list[Case], threads: int = 1) -> list[Case]:

@@ -72,31 +72,25 @@ def resnet(classes: int = 0) -> nn.Module:
     return net
 
 
-def clip_vit(classes: int = 0) -> nn.Module:
-    """timm's vision transformer of CLIP, with a width of 64."""
+def make_vit(classes: int, **options: Any) -> nn.Module:
+    """Return timm's vision transformer for images of 32 px, with a width of 64."""
     from timm.models.vision_transformer import VisionTransformer
 
     sizes = {"img_size": 32, "patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 1}
-    net: Any = VisionTransformer(
-        num_classes=classes, pre_norm=True, norm_layer=nn.LayerNorm, act_layer="quick_gelu", **sizes
-    )
-    net.input_size = 32
-    return net
-
-
-def register_vit(classes: int = 0, scale: bool = True) -> nn.Module:
-    """timm's vision transformer of DINOv2 with registers, with a width of 64."""
-    from timm.models.vision_transformer import VisionTransformer
-
-    sizes = {"img_size": 32, "patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 1}
-    options: dict[str, Any] = {
-        "reg_tokens": 4,
-        "no_embed_class": True,
-        "init_values": 1e-5 if scale else None,
-    }
     net: Any = VisionTransformer(num_classes=classes, **sizes, **options)
     net.input_size = 32
     return net
+
+
+def clip_vit(classes: int = 0) -> nn.Module:
+    """The transformer of CLIP."""
+    return make_vit(classes, pre_norm=True, norm_layer=nn.LayerNorm, act_layer="quick_gelu")
+
+
+def register_vit(classes: int = 0, scale: bool = True) -> nn.Module:
+    """The transformer of DINOv2 with registers."""
+    values = 1e-5 if scale else None
+    return make_vit(classes, reg_tokens=4, no_embed_class=True, init_values=values)
 
 
 def vit(classes: int = 0) -> nn.Module:

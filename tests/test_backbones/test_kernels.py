@@ -178,11 +178,9 @@ def test_kernels_of_affine_tuning_are_packed_in_channels_last_alone(channels: in
 @checked
 @pytest.mark.skipif(not torch.__version__.startswith("2.14."), reason="a fault of torch 2.14")
 def test_the_search_finds_the_fault_in_channels_last() -> None:
-    case = convolutions.Case(
-        (4, 8), (1, 1), (2, 2), (0, 0), (1, 1), 1, False, (4, 4, 8, 8), "channels_last"
-    )
+    case = convolutions.Case((4, 8, 1, 2, 0, 1, 1, False), (4, 4, 8, 8), "channels_last")
     clean = case._replace(layout="contiguous")
-    wide = case._replace(channels=(8, 16), shape=(4, 8, 8, 8))
+    wide = convolutions.Case((8, 16, 1, 2, 0, 1, 1, False), (4, 8, 8, 8), "channels_last")
     assert convolutions.find_faults([clean, case, wide]) == [case]
 
 
@@ -190,7 +188,7 @@ def test_the_search_finds_the_fault_in_channels_last() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_no_convolution_of_our_networks_writes_past_its_memory(threads: int) -> None:
-    chosen = convolutions.cases()
+    chosen = convolutions.list_cases()
     assert len(chosen) > 1000
     assert {case.layout for case in chosen} == set(convolutions.LAYOUTS)
     assert convolutions.find_faults(chosen, threads=threads) == []
