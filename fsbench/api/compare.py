@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from pydantic import Field, computed_field
 
 from fsbench import data
+from fsbench.api.options import CompareOptions, Stored
 from fsbench.api.results import Results
 from fsbench.core import statistics
 from fsbench.core.errors import UsageError
-from fsbench.core.options import expand_path
+from fsbench.core.options import split_values, takes_options
 from fsbench.core.progress import format_count
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen, omitted
@@ -44,8 +45,6 @@ NO_GAP = 1e-9
 """A smaller gap is one of rounding: no number of pairs detects it."""
 Side = Literal["A", "B"]
 SIDES: tuple[Side, Side] = ("A", "B")
-Comparable = str | Path | Results
-"""A results folder, the name of an entry on a board, or loaded results."""
 COVERAGE = (
     "Interval and p cover the sampling of {unit} only, not pretraining seeds: A and B are one "
     "network each, and other seeds may order the methods behind them otherwise."
@@ -195,31 +194,18 @@ class Comparisons(ShownAsTables, tuple[Comparison, ...]):
         return DataFrame(rows, columns=columns).astype(types)
 
 
-def compare(
-    a: Comparable,
-    b: Comparable,
-    *,
-    tasks: Sequence[str] = (),
-    board: str | Path | None = None,
-    gap: float | None = None,
-) -> Comparisons:
+@takes_options(CompareOptions)
+def compare(options: CompareOptions) -> Comparisons:
     """Compare two entries on the episodes and test images that both were evaluated on.
 
     Parameters
     ----------
-    a, b : str, Path or Results
-        A results folder of one model, the name of an entry on `board`, or loaded results.
-    tasks : sequence of str
-        Compare on these tasks only, e.g. ``["eurosat", "isic:5w1s"]``; all shared ones if empty.
-    board : str or Path, optional
-        The folder of the leaderboard that `a` or `b` names an entry of.
-    gap : float, optional
-        Count the episodes that detect this gap, a fraction, in place of the observed one.
+    {options}
 
     It returns one `Comparison` per track: head, protocol and input size; probes apart. UsageError:
-    a folder holds several models or none, the two share no task with at least two episodes or
-    images, or the gap is not between 0 and 1; UnknownName: an entry or data set; ValidationFailed:
-    stored results contradict their records.
+    a folder holds several models or none, or the two share no task with at least two episodes or
+    images; UnknownName: an entry or data set; ValidationFailed: stored results contradict their
+    records.
 
     Examples
     --------
@@ -229,15 +215,16 @@ def compare(
     >>> comparison.track, comparison.tasks[0].n
     ('linear ibm 32px', 600)
     """
-    if gap is not None and not 0 < gap < 1:
-        raise UsageError(f"a gap of {100 * gap:g} points", fix="give one above 0, e.g. 0.5")
-    patterns = [TaskPattern.parse(text) for text in tasks]
-    sides = [read_side(x, board, side, patterns) for side, x in zip(SIDES, (a, b), strict=True)]
+    patterns = [TaskPattern.parse(str(task)) for task in split_values(options.tasks or ())]
+    a, b = (
+        read_side(source, options.board, side, patterns)
+        for side, source in zip(SIDES, (options.a, options.b), strict=True)
+    )
     tracks: dict[str, list[PairedColumn]] = {}
-    for pair in pair_columns(*sides):
+    for pair in pair_columns(a, b):
         tracks.setdefault(label_track(pair.column), []).append(pair)
-    names = sides[0].name, sides[1].name
-    return Comparisons(compare_track(*names, *track, gap) for track in tracks.items())
+    goal = options.gap and options.gap / 100
+    return Comparisons(compare_track(a.name, b.name, *track, goal) for track in tracks.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +237,7 @@ class ComparedSide:
 
 
 def read_side(
-    source: Comparable, board: str | Path | None, side: Side, patterns: Sequence[TaskPattern]
+    source: Stored, board: str | Path | None, side: Side, patterns: Sequence[TaskPattern]
 ) -> ComparedSide:
     """Return the verified results of one model: of a folder, an entry or loaded results.
 
@@ -261,12 +248,12 @@ def read_side(
     loaded: Sequence[Loaded]
     if isinstance(source, Results):
         loaded = source.load()
-    elif expand_path(source).exists():
-        loaded = list(read_loaded(expand_path(source)))
+    elif Path(source).exists():
+        loaded = list(read_loaded(Path(source)))
     elif board is None:
         raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
     else:
-        entry, network = Board.open(expand_path(board)).network(name)
+        entry, network = Board.open(Path(board)).network(name)
         loaded, signed = network.loaded, entry.verification.verdicts
         columns = [x.result.column for x in loaded]
         reported = {c for c in columns if (network.facts.identity, str(c)) not in signed}

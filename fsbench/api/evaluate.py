@@ -16,45 +16,26 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fsbench import data as datasets
+from fsbench import data
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import EvaluationOptions, Machine, ModelOptions
-from fsbench.api.request import (
-    AUTO,
-    EvaluationRequest,
-    Model,
-    parse_models,
-    pool_of,
-    read_request,
-)
+from fsbench.api.request import AUTO, EvaluationRequest, Model, parse_models, pool_of, read_request
 from fsbench.api.results import Results
+from fsbench.backbones import features
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import (
-    TIMED_BLOCKS,
-    FeatureRequest,
-    FeatureStore,
-    check_input_size,
-    feature_block_size,
-)
+from fsbench.backbones.features import FeatureRequest
 from fsbench.backbones.kernels import exact_float32
-from fsbench.core import process
+from fsbench.core import process, progress
 from fsbench.core.errors import UsageError
 from fsbench.core.options import takes_options
-from fsbench.core.progress import (
-    SILENT,
-    Numbered,
-    Reporter,
-    WorkEstimate,
-    log_detail,
-    require_consent,
-)
+from fsbench.core.progress import SILENT, Reporter, WorkEstimate
 from fsbench.core.records import ImageRecords, ProbeRecords
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import (
@@ -62,7 +43,6 @@ from fsbench.core.specs import (
     EpisodicSpec,
     ImageSpec,
     KnnSpec,
-    Pool,
     ProbeSpec,
     Spec,
     choose_resolution,
@@ -138,16 +118,16 @@ def run_request(
 ) -> Results:
     """Evaluate every model on every task; results that are complete in `output` are read.
 
-    Data sets are loaded and checked before any work. Raises DataError,
-    CheckpointError, UsageError; without `yes` also when the work would take over an hour. Under
-    torchrun the processes share the work, and all but the first return no results.
+    Data sets are loaded and checked before any work. Raises DataError, CheckpointError, UsageError;
+    without `yes` also when the work would take over an hour. Under torchrun the processes share the
+    work, and all but the first return no results.
     """
     from fsbench.core.distributed import is_first_process, is_one_of_several, open_ranks
 
     if is_one_of_several() and request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
     parsed = parse_models(models)
-    report = Numbered(report, len(parsed) * len(request.tasks))
+    report = progress.Numbered(report, len(parsed) * len(request.tasks))
     with open_ranks(process.resolve_device(machine.device), "gloo", RANKS_TIMEOUT) as (ranks, gpu):
         machine = replace(machine, device=str(gpu))
         start = partial(start_evaluations, parsed, output=output, machine=machine, report=report)
@@ -173,7 +153,7 @@ def run_tasks(evaluations: "Iterable[Evaluation]", yes: bool) -> Results:
         for task in evaluation.share:
             results.append(evaluation.run(task))
             paths.append(evaluation.store(task).folder)
-            log_detail(evaluation.report, f"{results[-1].column}: {paths[-1]}")
+            progress.log_detail(evaluation.report, f"{results[-1].column}: {paths[-1]}")
     return Results(results, paths)
 
 
@@ -182,19 +162,18 @@ def start_evaluations(
     request: EvaluationRequest,
     output: Path,
     machine: Machine,
-    report: Numbered,
+    report: progress.Numbered,
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
     context = RunContext.start(machine)
-    needs, test_size = request.needs, request.test_size
+    load = partial(Model.load, report=report, needs=request.needs, test_size=request.test_size)
     for model in models[1:]:  # damaged files are errors before hours are spent
-        model.load("cpu", needs=needs, test_size=test_size)
-    first = models[0].load(context.device, report, needs, test_size)
+        load(model, "cpu", report=SILENT)
+    first = load(models[0], context.device)
     targets = TargetSets(request, machine, report, context.device)
     for model in models:
-        backbone, name = first, model.options.name
-        if model is not models[0]:
-            backbone = model.load(context.device, report, needs, test_size)
+        backbone = first if model is models[0] else load(model, context.device)
+        name = model.options.name
         report.name = name or (model_name(backbone.facts) if len(models) > 1 else "")
         evaluation = Evaluation(backbone, name, request, targets, output, context, report)
         evaluation.introduce()
@@ -202,42 +181,39 @@ def start_evaluations(
 
 
 class TargetSets:
-    """The target data sets of a request and the store of their features.
-
-    Data sets are loaded and checked before any work starts.
-    """
+    """The target data sets of a request, loaded and checked, and the store of their features."""
 
     def __init__(
         self, request: EvaluationRequest, machine: Machine, report: Reporter, device: str = "cpu"
     ) -> None:
-        cache, roots, self.report = machine.cache_folder, machine.roots, report
-        self.cache = cache
-        self.features = FeatureStore(cache, machine.batch_size, machine.workers, device, report)
+        folder, roots = machine.cache_folder, machine.roots
+        self.features = features.FeatureStore(
+            folder, machine.batch_size, machine.workers, device, report
+        )
+        self.describe = cache(partial(data.describe_dataset, cache=folder, report=report))
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
-        self.datasets = {key: datasets.load_target(key[0], roots, key[1], cache) for key in keys}
+        self.datasets = {key: data.load_target(key[0], roots, key[1], folder) for key in keys}
         for task in sorted(request.tasks, key=lambda task: -(task.n_shot or 0)):
             if not task.probe:  # classes too small or groups missing are errors now, not later
                 EpisodeSampler.of(request.episode_spec(task), self.of(task))
         for dataset in self.datasets.values():
             for note in dataset.notes:
                 report.log(f"{dataset.name}: {note}")
-        self._records: dict[tuple[str, Pool], DatasetRecord] = {}
 
     def of(self, task: TaskId) -> TargetDataset:
         return self.datasets[task.dataset, pool_of(task)]
 
     def record(self, task: TaskId) -> DatasetRecord:
         """Return what a result states about its images: also groups (disjoint), test counts."""
-        key, dataset = (task.dataset, pool_of(task)), self.of(task)
-        if key not in self._records:
-            self._records[key] = datasets.describe_dataset(dataset, self.cache, self.report)
+        dataset = self.of(task)
+        record: DatasetRecord = self.describe(dataset)
         if task.protocol is None:
             labels = dataset.labels[split_dataset(dataset)[1]]
             counts = tuple(int((labels == c).sum()) for c in dataset.class_counts)
-            return self._records[key].model_copy(update={"test_counts": counts})
+            return record.model_copy(update={"test_counts": counts})
         if SAMPLING[task.protocol].track == "classic":
-            return self._records[key]
-        return self._records[key].model_copy(update={"groups": dataset.require_groups().hash})
+            return record
+        return record.model_copy(update={"groups": dataset.require_groups().hash})
 
     def request_all(self, backbone: Backbone, task: TaskId, image: ImageSpec) -> FeatureRequest:
         """Return the request of the features of all images of a task."""
@@ -249,7 +225,7 @@ class TargetSets:
         if is_on_features(task):
             rows = self.features.get(self.request_all(backbone, task, image))
         else:
-            check_input_size(backbone, image.input_size, device)
+            features.check_input_size(backbone, image.input_size, device)
             rows = np.empty((len(dataset), 0), np.float32)
         return Inputs(backbone, dataset, rows, device)
 
@@ -264,7 +240,7 @@ class Evaluation:
     targets: TargetSets
     output: Path
     context: RunContext
-    report: Numbered
+    report: progress.Numbered
 
     def run(self, task: TaskId) -> Result:
         """Return the result of a task: read if it is complete, else computed and written."""
@@ -293,10 +269,9 @@ class Evaluation:
         missing = store.missing_blocks(blocks)
         inputs = replace(self.inputs(task), halvings=halvings)
         head, what = EPISODIC.load(spec.adaptation), task.in_results
+        title = f"{what.dataset}:{what.shape} {what.head}"
         done = episodes.size - sum(len(blocks[block]) for block in missing)
-        with self.report.task(
-            f"{what.dataset}:{what.shape} {what.head}", episodes.size, "episodes", done
-        ) as advance:
+        with self.report.task(title, episodes.size, "episodes", done) as advance:
             for block in missing:
                 store.write_block(block, head.evaluate_block(inputs, spec, block))
                 advance(len(blocks[block]))
@@ -336,15 +311,15 @@ class Evaluation:
 
     def read_views(self, task: TaskId, spec: ProbeSpec) -> linear.ViewFeatures:
         """Return epoch -> features of a random view of all training images."""
-        first = self.request_view(task, spec)
+        first, store = self.request_view(task, spec), self.targets.features
 
-        def features(epoch: int) -> NDArray[np.float32]:
+        def read(epoch: int) -> NDArray[np.float32]:
             request = replace(first, view=RandomView(spec.seed, epoch % spec.n_views))
             if request.fingerprint:
-                return self.targets.features.get(request)
-            return np.concatenate([block for _, block in self.targets.features.rows(request)])
+                return store.get(request)
+            return np.concatenate([block for _, block in store.rows(request)])
 
-        return features
+        return read
 
     def spec(self, task: TaskId) -> Spec:
         """Return the full spec of a task for this backbone."""
@@ -397,7 +372,7 @@ class Evaluation:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
         estimates = [*self.estimate_extraction(), *self.estimate_tuning()]
         model = self.report.name or self.backbone.facts.ref
-        require_consent(model, estimates, yes, self.report.log, SMALLER)
+        progress.require_consent(model, estimates, yes, self.report.log, SMALLER)
 
     def missing_features(self) -> list[tuple[int, FeatureRequest]]:
         """Return features that are not in the cache with the number of images to forward."""
@@ -419,17 +394,17 @@ class Evaluation:
         The first blocks of every input size are extracted and timed, and stay in the cache; where
         features are not stored, black images are timed.
         """
-        features, missing = self.targets.features, self.missing_features()
-        seconds: dict[int, float] = {}
+        store, missing = self.targets.features, self.missing_features()
         n_images = sum(n for n, _ in missing)
         if n_images < WORTH_TIMING:
             return
+        seconds: dict[int, float] = {}
         for _, request in missing:
             size = request.image.input_size
             if not seconds.get(size) and request.fingerprint:
-                seconds[size] = features.seconds_per_image(request)
+                seconds[size] = store.seconds_per_image(request)
             elif not seconds.get(size):
-                seconds[size] = seconds_per_image(self.backbone, size, features.device)
+                seconds[size] = seconds_per_image(self.backbone, size, store.device)
         total = sum(seconds[request.image.input_size] * n for n, request in missing)
         disk = n_images * self.backbone.facts.feature_dim * 4
         yield WorkEstimate(f"features of {n_images} images", total, disk=disk)
@@ -443,13 +418,11 @@ class Evaluation:
                 is_new = self.request.overwrite
                 n_blocks[spec] += len(blocks if is_new else self.store(task).missing_blocks(blocks))
         for spec, n in (+n_blocks).items():
+            time_block = getattr(EPISODIC.load(spec.adaptation), TIMER)
             n_episodes = n * episodes_per_block(spec, self.backbone.facts.feature_dim)
             shape = f"{spec.episode.n_way}w{spec.episode.k_shot}s"
-            seconds = getattr(EPISODIC.load(spec.adaptation), TIMER)(
-                self.backbone, spec, self.context.device
-            )
             what = f"{spec.adaptation} tuning of {n_episodes} {shape} episodes"
-            yield WorkEstimate(what, n * seconds)
+            yield WorkEstimate(what, n * time_block(self.backbone, spec, self.context.device))
 
 
 def is_on_features(task: TaskId) -> bool:
@@ -459,11 +432,11 @@ def is_on_features(task: TaskId) -> bool:
 
 def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:
     """Return the time of the forward pass alone, over a few black blocks after one to warm up."""
-    size = feature_block_size(backbone.facts.feature_dim, input_size)
+    size = features.feature_block_size(backbone.facts.feature_dim, input_size)
     images = torch.zeros((size, 3, input_size, input_size), dtype=torch.uint8, device=device)
     with torch.inference_mode():
         backbone.features(images).cpu()
         started = time.monotonic()
-        for _ in range(TIMED_BLOCKS):
+        for _ in range(features.TIMED_BLOCKS):
             backbone.features(images).cpu()
-    return (time.monotonic() - started) / (TIMED_BLOCKS * size)
+    return (time.monotonic() - started) / (features.TIMED_BLOCKS * size)

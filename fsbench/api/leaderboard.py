@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fsbench.api.machine import progress_reporter
 from fsbench.core.options import expand_path
-from fsbench.core.progress import Reporter
+from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.tables import ShownAsTables, TextTable
 from leaderboard.render import csv, json, md, terminal
 from leaderboard.render.frame import make_frame
@@ -67,4 +66,5 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     >>> board.to_frame()[["track", "entry", "tier"]].drop_duplicates().values.tolist()
     [['linear ibm 32px', 'entry', 1], ['affine ibm 32px', 'entry', 1]]
     """
-    return RankedBoard(rank_board(expand_path(folder), progress_reporter(progress)))
+    report = console_reporter() if progress is True else progress or SILENT
+    return RankedBoard(rank_board(expand_path(folder), report))

@@ -12,16 +12,8 @@ from typing import Any
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import flatten_mapping, refuse_invalid
 from fsbench.core.registry import SUITE, Registry
-from fsbench.core.specs import (
-    FITTED,
-    SAMPLING,
-    SGD,
-    EpisodeSpec,
-    EpisodicSpec,
-    ImageSpec,
-    KnnSpec,
-    Spec,
-)
+from fsbench.core.specs import FITTED, PROTOCOL_SIZE, SAMPLING, SGD, EpisodicSpec, ImageSpec, Spec
+from fsbench.core.tasks import PROBES, TaskId
 from fsbench.data import SOURCES, TARGETS
 from leaderboard.published import load_published
 from pretrain import METHODS
@@ -212,17 +204,14 @@ def protocols() -> list[Row]:
 
 
 def protocol_specs() -> dict[str, Spec]:
-    """Return the spec of every protocol with its defaults, by name."""
-    from fsbench.api.request import make_probe_spec
+    """Return the spec of every protocol with its defaults, by name; of a data set with a split."""
+    from fsbench.api.request import EvaluationRequest
 
-    episodic = {
-        f"{adaptation}@{protocol}": EpisodicSpec(
-            adaptation=adaptation, episode=EpisodeSpec(pool=pool, track=track)
-        )
-        for adaptation in sorted([*SGD, *FITTED.usable(SGD)[0]])
-        for protocol, (pool, track) in SAMPLING.items()
-    }
-    return {**episodic, "probe": make_probe_spec("probe", {}), "knn": KnnSpec()}
+    heads = sorted([*SGD, *FITTED.usable(SGD)[0]])
+    tasks = [TaskId("cub200", 5, 1, head, protocol) for head in heads for protocol in SAMPLING]
+    tasks += [TaskId("cub200", probe=probe) for probe in PROBES]
+    request = EvaluationRequest(())
+    return {task.mode or task.shape: request.spec(task, PROTOCOL_SIZE) for task in tasks}
 
 
 def protocol_spec(name: str) -> Spec:

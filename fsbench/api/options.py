@@ -11,6 +11,7 @@ from annotated_types import Interval
 from fsbench.core.options import OptionModel, option, split_values
 
 if TYPE_CHECKING:
+    from fsbench.api.results import Results
     from fsbench.backbones.base import Backbone
     from fsbench.core.progress import Reporter
     from fsbench.core.tasks import TaskId
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     Folders = str | Path | Sequence[str | Path]
     Statistics = str | float | Sequence[float] | None
     Progress = bool | Reporter
+    Stored = str | Path | Results
 else:  # how they are read
     Models = Tasks = Folders = Sequence[Any]
+    Stored = Any
     Statistics = str | float | tuple[float, ...] | None
     Progress = Any
 
@@ -307,6 +310,70 @@ class PretrainOptions(Machine):
         "Fields of the recipe: as a mapping, or as further keywords, e.g. lr=0.05, "
         'plan={"rounds": 3} or **{"plan.rounds": 3}.',
     )
+
+
+@dataclass(frozen=True)
+class CompareOptions(OptionModel):
+    """Everything that `fsbench.compare` takes."""
+
+    a: Stored = option(
+        MISSING,
+        "Argument",
+        "Results folder of one model, or an entry's name on --board; in Python also `Results`.",
+    )
+    b: Stored = option(MISSING, "Argument", "What to compare with, as A.")
+    _: KW_ONLY
+    tasks: Tasks = option(
+        None,
+        "Task",
+        "Compare on these tasks only, e.g. eurosat or isic:5w1s; repeatable (default: all).",
+        *("-t", "--task"),
+        separates=separates,
+    )
+    board: str | Path | None = option(None, "Task", "Folder of the board that A or B names.")
+    gap: Annotated[float, Interval(gt=0, lt=100)] | None = option(
+        None, "Task", "Count the episodes that detect this gap (points), not the observed one."
+    )
+
+
+@dataclass(frozen=True)
+class SubmitOptions(OptionModel):
+    """Everything that `fsbench.submit` takes."""
+
+    results: Stored = option(
+        Path("results"), "Argument", "Results folder; in Python also `Results`."
+    )
+    board: str | Path | None = option(
+        None, "Output", "Folder of the board; it is made where it is missing."
+    )
+    declaration: Any = option(
+        None,
+        "Output",
+        "What an entry declares: a YAML, JSON or TOML file (default: RESULTS/declaration.yaml); in "
+        "Python also a mapping or a `fsbench.core.schema.Declaration`.",
+    )
+    _: KW_ONLY
+    name: str | None = option(None, "Output", "Name of the entry, in place of the declared one.")
+    models: Sequence[str] = option(
+        (),
+        "Model",
+        "Submit only this model of the folder; repeatable.",
+        *("-m", "--model"),
+        separates=separates,
+    )
+    controls: Sequence[str] = option(
+        (),
+        "Model",
+        "Model of the folder that each entry takes along as its control; repeatable.",
+        "--control",
+        separates=separates,
+    )
+    dry_run: bool = option(False, "Output", "Check only; write nothing.")
+    replace: bool = option(False, "Output", "Replace an entry of the same name.")
+    sign_with: str | Path | None = option(
+        None, "Output", "SSH key that signs the entry; then no other key replaces it."
+    )
+    progress: Progress = option(False, "", PROGRESS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,14 +80,6 @@ class Run:
         source = self.record["source_accuracy"]
         return float(self.record["episodic_accuracy"] if source is None else source)
 
-    @property
-    def steps(self) -> int:
-        return int(self.record["steps"])
-
-    @property
-    def weights_hash(self) -> str:
-        return str(self.record["weights_hash"])
-
     def backbone(self, device: str = "auto") -> Backbone:
         """Return the frozen backbone, ready for evaluation."""
         return backbones.load_backbone(self.ref, device=process.resolve_device(device))
@@ -110,21 +102,20 @@ def pretrain(options: PretrainOptions) -> Run:
     --------
     >>> import fsbench
     >>> run = fsbench.pretrain("toy/normal", width=2, plan={"rounds": 1, "epoch_images": 64})
-    >>> run.steps, 0 <= run.accuracy <= 1
+    >>> run.record["steps"], 0 <= run.accuracy <= 1
     (8, True)
     """
-    recipe, scenario = resolve_recipe(**vars(options)), options.scenario
-    device, report = RunContext.start(options).device, progress_reporter(options.progress)
-    size, subset, cache = recipe.decoded_size, recipe.source_subset, options.cache_folder
+    recipe, report = resolve_recipe(**vars(options)), progress_reporter(options.progress)
+    device, cache = RunContext.start(options).device, options.cache_folder
+    size, subset = recipe.decoded_size, recipe.source_subset
     source = load_source(recipe.source, options.roots, cache, size, report, subset)
-    name = options.name or (f"{recipe.label}-{scenario}" if scenario else recipe.label)
-    folder = options.output / name
+    name = "-".join(filter(None, (recipe.label, options.scenario)))
+    folder = options.output / (options.name or name)
     if is_first_process() and run_folder.is_finished(folder):
         report.log(f"{folder} is finished already")
     elif is_first_process():
         cost = estimate_training(recipe, source, device)
-        who = f"{recipe.name} on {source.name}"
-        shorter = "set plan.epochs=N for a shorter run"
+        who, shorter = f"{recipe.name} on {source.name}", "set plan.epochs=N for a shorter run"
         require_consent(who, [cost], options.yes, report.log, shorter)
     loop.train_recipe(recipe, source, folder, device=device, report=report)
     return Run.load(folder)
@@ -137,21 +128,22 @@ def resolve_recipe(options: PretrainOptions) -> Recipe:
     Fields win over those of the scenario. Raises UsageError, also for a field that is set twice,
     and UnknownName as `pretrain`.
     """
+    overrides, recipe = options.overrides or {}, options.recipe
     accepted = {*PretrainOptions.names(), *Recipe.model_fields, *METHODS.names()}
-    for keyword in options.overrides or {}:
+    for keyword in overrides:
         if "." not in keyword and keyword not in accepted:
             raise UnknownName("option or recipe field", keyword, accepted)
     flags = {"source": options.source, "seed": options.seed}
-    stated = {name: value for name, value in flags.items() if value is not None}
-    fields = flatten_mapping(stated | (options.overrides or {}))
+    fields = flatten_mapping({n: v for n, v in flags.items() if v is not None} | overrides)
     assigned = split_assignments(options.set, "field=value")
     names = [*fields, *(name for name, _ in assigned)]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
-    methods, recipe = registry.load_code(options.method or ""), options.recipe
-    if not isinstance(recipe, Recipe):
-        is_file = isinstance(recipe, Path) or recipe.endswith(".json")
-        recipe = read_recipe(Path(recipe)) if is_file else registry.load_recipe(str(recipe))
+    methods = registry.load_code(options.method or "")
+    if isinstance(recipe, Path) or (isinstance(recipe, str) and recipe.endswith(".json")):
+        recipe = read_recipe(Path(recipe))
+    elif not isinstance(recipe, Recipe):
+        recipe = registry.load_recipe(str(recipe))
     values = plan.scenario_fields(options.scenario) if options.scenario else {}
     return registry.compose_methods(recipe, methods, {**values, **fields, **dict(assigned)})
 
@@ -170,20 +162,10 @@ def read_recipe(path: Path) -> Recipe:
                 fields = inner
                 break
     if (code := find_code(fields)) is not None:
-        raise UsageError(
-            f"{path} names code to run: {code[:100]}",
-            fix="give py: references on the command line, with --set",
-        )
-    fix = "fsbench pretrain toy/normal --export-recipe FILE writes one to start from"
+        raise UsageError(f"{path} names code to run: {code[:100]}", fix="give py: with --set")
+    fix = "start from recipe.json of a run"
     with refuse_invalid(ValidationFailed, f"{path} is not a recipe", fix, Recipe.model_fields):
         return Recipe.model_validate(fields)
-
-
-def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write the fields of a recipe as a file that `fsbench pretrain FILE` reads."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(recipe.model_dump(mode="json"), indent=1) + "\n"
-    path.write_text(text, encoding="utf8")
 
 
 MAX_FIELDS = 2
@@ -208,8 +190,7 @@ def unusual_settings(recipe: Recipe) -> list[str]:
     changed = []
     for method in recipe.methods:
         default = methods.get(method.name) or registry.method_at_scale(method.name, recipe.scale)
-        values = dict(default)
-        changed += [f"{method.name}.{n}={value}" for n, value in method if value != values[n]]
+        changed += [f"{method.name}.{name}={v}" for name, v in method if v != dict(default)[name]]
     return changed if len(changed) <= MAX_FIELDS else [f"settings-{start_of_digest(recipe)}"]
 
 

@@ -122,21 +122,6 @@ HELD_OUT = 0.1
 """Part of the train images on which rate and epoch are chosen by default."""
 
 
-def make_probe_spec(probe: Probe, settings: Mapping[str, Any], **facts: Any) -> ProbeSpec | KnnSpec:
-    """Return the spec of a probe with the defaults of this suite.
-
-    settings: of all probes; each goes to those that have it; facts: further fields.
-    """
-    fields = facts | {name: v for name, v in settings.items() if name in PROBE_FIELDS[probe]}
-    if probe == "knn":
-        return KnnSpec.model_validate(fields)
-    if "views" in fields:
-        fields.setdefault("augmentation", "views")
-    if fields.setdefault("select", "held_out") == "held_out":
-        fields = {"held_out": HELD_OUT, "epoch": "best", **fields}
-    return ProbeSpec.model_validate(fields)
-
-
 class StatedSpec(NamedTuple):
     """A complete spec, its number of episodes, and whether the result is a quick test."""
 
@@ -177,7 +162,7 @@ class EvaluationRequest:
                 require_fields(name, values, {n for names in PROBE_FIELDS.values() for n in names})
                 with refuse_invalid(UsageError, name, "choose another value"):
                     for probe in PROBES:
-                        make_probe_spec(probe, values)
+                        self.probe_spec(TaskId("", probe=probe), probe, ImageSpec())
                 used = {n for probe in PROBES if probe in probes for n in PROBE_FIELDS[probe]}
                 fix = "add a task such as eurosat:probe or eurosat:knn"
             else:
@@ -238,16 +223,24 @@ class EvaluationRequest:
         )
 
     def probe_spec(self, task: TaskId, probe: Probe, image: ImageSpec) -> ProbeSpec | KnnSpec:
-        """Return the spec of a probe, with the split and metric of the publisher."""
+        """Return the spec of a probe, with the split and metric of the publisher of its images."""
         target = TARGETS.load(task.dataset).FACTS if task.dataset in TARGETS.names() else None
-        is_official = target is not None and target.split
-        facts: dict[str, Any] = {"score": target.metric} if target else {}
-        facts |= {"image": image, "split": "official" if is_official else "derived_80_20"}
-        if probe == "probe":
-            epochs = min(ProbeSpec().epochs, self.options.limit or ProbeSpec().epochs)
-            facts |= {"epochs": epochs, "seed": self.options.seed}
-            facts |= {"held_out": HELD_OUT} if is_official else {}
-        return make_probe_spec(probe, self.settings.get(PROBE_PREFIX, {}), **facts)
+        is_official = bool(target and target.split)
+        chosen = self.settings.get(PROBE_PREFIX, {}).items()
+        fields: dict[str, Any] = {"score": target.metric} if target else {}
+        fields |= {"image": image, "split": "official" if is_official else "derived_80_20"}
+        fields |= {name: value for name, value in chosen if name in PROBE_FIELDS[probe]}
+        if probe == "knn":
+            return KnnSpec.model_validate(fields)
+        epochs = min(ProbeSpec().epochs, self.options.limit or ProbeSpec().epochs)
+        fields = {"select": "held_out", "epochs": epochs, "seed": self.options.seed} | fields
+        if "views" in fields:
+            fields.setdefault("augmentation", "views")
+        if fields["select"] == "held_out":
+            fields.setdefault("epoch", "best")
+        if is_official or fields["select"] == "held_out":
+            fields["held_out"] = HELD_OUT
+        return ProbeSpec.model_validate(fields)
 
     def choose_size(self, native: int | None, stated: int | None) -> int:
         """Return the resolution (px) of images. Raise UsageError if nothing states it."""

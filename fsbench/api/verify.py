@@ -35,15 +35,8 @@ from fsbench.data.episodes import EpisodeSampler
 from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
 from fsbench.results.entry import Loaded
 from fsbench.results.provenance import describe_changes, environment_of
-from leaderboard.badges import (
-    FEWEST,
-    MAX_WRONG,
-    Badge,
-    ColumnCheck,
-    FlipCount,
-    draw_episodes,
-    write_badge,
-)
+from leaderboard import badges
+from leaderboard.badges import FEWEST, Badge, ColumnCheck, FlipCount
 from leaderboard.networks import Network
 from leaderboard.signatures import require_key
 from leaderboard.store import Board, BoardEntry
@@ -82,7 +75,7 @@ def verify(
 
     Raises CheckpointError for other weights, DataError for other images, and ValidationFailed if a
     difference may be due to another environment: these say nothing about the entry, and no badge is
-    stored. Raises FsbenchError to sign without ssh-keygen.
+    stored.
     """
     if sign_with is not None:
         require_key(sign_with)
@@ -92,14 +85,12 @@ def verify(
     context = RunContext.start(machine)
     model, *others = parse_models(models)
     if others:
-        raise UsageError(
-            f"{name} with {model.ref} and {others[0].ref}", fix="verify one model at a time"
-        )
+        raise UsageError(f"{len(others) + 1} models for '{name}'", fix="verify one at a time")
     features = entry.loaded[0].result.backbone.feature_spec
     backbone = model.load(context.device, report, features=features)
     network = match_network(entry, backbone.facts)
     samples = [
-        replace(sample, drawn=draw_episodes(sample.loaded, episodes, entry.digest, seed))
+        replace(sample, drawn=badges.draw_episodes(sample.loaded, episodes, entry.digest, seed))
         for sample in find_samples(network.loaded, tasks)
     ]
     specs = {sample.task: StatedSpec(sample.spec) for sample in samples}
@@ -174,10 +165,9 @@ def find_samples(results: Sequence[Loaded], texts: Sequence[str]) -> list[Sample
     if unmatched or not samples:
         names = [str(x.result.task) for x in results if x.result.spec.kind == "episodic"]
         unnamed = [f"'{text}' names no episodes of the entry" for text in unmatched]
-        listed = ", ".join(names[:12]) or "no episodes"
         raise UsageError(
             "; ".join(unnamed) or "the entry has no episodes of an official data set",
-            fix=f"it has {listed}; name a folder of your own by -t folder:DIR",
+            fix=f"it has {', '.join(names[:12])}; name a folder of your own by -t folder:DIR",
         )
     return samples
 
@@ -187,18 +177,17 @@ def match_network(entry: BoardEntry, facts: BackboneFacts) -> Network:
 
     Raises CheckpointError naming the facts in which the backbone is another one.
     """
-
-    def list_differing(network: Network) -> list[str]:
-        return [n for n in SAME_BACKBONE if getattr(network.facts, n) != getattr(facts, n)]
-
-    nearest = min(entry.networks, key=lambda network: len(list_differing(network)))
-    if names := list_differing(nearest):
-        theirs = nearest.facts
-        listed = "; ".join(f"{n} {getattr(facts, n)}, entry {getattr(theirs, n)}" for n in names)
+    differences = {
+        network: [n for n in SAME_BACKBONE if getattr(network.facts, n) != getattr(facts, n)]
+        for network in entry.networks
+    }
+    nearest = min(entry.networks, key=lambda network: len(differences[network]))
+    if names := differences[nearest]:
+        pairs = ((n, getattr(facts, n), getattr(nearest.facts, n)) for n in names)
+        listed = "; ".join(f"{name} {ours}, entry {theirs}" for name, ours, theirs in pairs)
         raise CheckpointError(
             f"{facts.ref} is no network of '{entry.name}': {listed}",
-            fix="give the weights that the entry was made with (-m, --arch, --random-init); random "
-            "ones differ between kinds of CPU",
+            fix="give the weights of the entry; random ones differ between kinds of CPU",
         )
     return nearest
 
@@ -209,8 +198,8 @@ def require_images(samples: Sequence[Sample], targets: TargetSets) -> None:
         here, there = targets.record(sample.task), sample.loaded.result.dataset
         if here.identity != there.identity:
             raise DataError(
-                f"{there.name}: these images have the fingerprint {here.identity[:12]}, the "
-                f"entry was made on {there.identity[:12]}",
+                f"{there.name}: these images have the fingerprint {here.identity[:12]}, those of "
+                f"the entry {there.identity[:12]}",
                 fix="give the same copy of the data set with --data, or leave it out with -t",
             )
 
@@ -284,7 +273,7 @@ def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) ->
             raise ValidationFailed(
                 f"'{name}' was replaced while its episodes were recomputed", fix="verify it again"
             )
-        write_badge(board / name, badge, sign_with)
+        badges.write_badge(board / name, badge, sign_with)
         opened.record_changes()
 
 
@@ -300,8 +289,8 @@ def compare_episodes(
     """
     result = sample.loaded.result
     stored = sample.records.take(np.isin(sample.records.index, recomputed.index))
-    differs = tuple(describe_changes(environment_of(result.provenance), environment))
-    dense = None
+    before, dense = environment_of(result.provenance), None
+    differs = tuple(describe_changes(before, environment))
     equal: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
     if stored.dense_correct is not None and recomputed.dense_correct is not None:
         total = np.asarray(stored.dense_total)
@@ -320,6 +309,6 @@ def compare_episodes(
         scored=FlipCount.of(gaps, stored.correct.size),
         dense=dense,
         differs=differs,
-        wrong=tuple(differing_episodes(stored, recomputed)[:MAX_WRONG].tolist()),
+        wrong=tuple(differing_episodes(stored, recomputed)[: badges.MAX_WRONG].tolist()),
         other=f"other {', '.join(wrong)}" if wrong else None,
     )

@@ -31,7 +31,7 @@ def ls(machine: Machine, as_json: options.Json = False) -> None:
     paths = {kind: list_entries(folder, [kind]) for kind in KINDS}
     sizes = {kind: sum(map(measure, paths[kind])) for kind in KINDS}
     records = [{"kind": k, "entries": len(paths[k]), "bytes": sizes[k]} for k in KINDS]
-    rows = [[k, KINDS[k], str(len(paths[k])), f"{sizes[k] / 1e6:.1f} MB"] for k in KINDS]
+    rows = [[k, KINDS[k], len(paths[k]), f"{sizes[k] / 1e6:.1f} MB"] for k in KINDS]
     console.emit(as_json, records, str(folder), ["kind", "of", "entries", "size"], rows)
 
 

@@ -43,9 +43,7 @@ def claims(
     if full and name is None:
         raise UsageError("--full without a claim", fix="name one claim")
     if name is None and not everything:
-        rows = list_statements()
-        texts = [list(row.values()) for row in rows]
-        console.emit(as_json, rows, "claims", tuple(rows[0]), texts)
+        console.emit(as_json, list_statements(), "claims")
         return
     settings = ClaimSettings(seeds, full, machine.roots, jobs, machine.device)
     names = CLAIMS.names() if name is None else (name,)

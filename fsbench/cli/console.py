@@ -69,11 +69,21 @@ def terminal_width() -> int | None:
     return None
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def text_of(value: Any) -> str:
+    """Return a value as people read it in a table."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={text_of(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(text_of, value))
+    return "-" if value is None else str(value)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print one table to stdout; columns with one text in all rows move into the title."""
     from fsbench.core.tables import TextTable
 
-    show_tables([TextTable(title, tuple(columns), tuple(map(tuple, rows))).share()])
+    texts = tuple(tuple(map(text_of, row)) for row in rows)
+    show_tables([TextTable(title, tuple(columns), texts).share()])
 
 
 def show_tables(tables: "Sequence[TextTable]") -> None:
@@ -140,13 +150,18 @@ def write_csv(table: "TextTable") -> str:
 
 
 def emit(
-    as_json: bool, value: Any, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
+    as_json: bool,
+    value: Any,
+    title: str,
+    columns: Sequence[str] = (),
+    rows: Iterable[Sequence[Any]] = (),
 ) -> None:
-    """Print the value of --json, or else one table."""
+    """Print the value of --json, or else one table: by default of the value, a list of records."""
     if as_json:
         emit_json(value)
     else:
-        table(title, columns, list(rows))
+        records: Iterable[Sequence[Any]] = () if columns else (tuple(r.values()) for r in value)
+        table(title, columns or tuple(value[0]), rows if columns else records)
 
 
 def emit_json(value: Any) -> None:

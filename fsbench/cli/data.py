@@ -39,7 +39,7 @@ def ls(
     rows = [describe_dataset(facts[name], machine) for name in chosen]
     columns = ("name", "classes", "images found", "state", "get it")
     table = [
-        (r["name"], str(r["classes"]), f"{r['present']:,} of {r['images']:,}", r["state"], r["get"])
+        (r["name"], r["classes"], f"{r['present']:,} of {r['images']:,}", r["state"], r["get"])
         for r in rows
     ]
     console.emit(as_json, rows, "data sets", columns, table)
@@ -85,18 +85,10 @@ def show(machine: Machine, name: Name, as_json: options.Json = False) -> None:
         "hashes": [file.known_hash for file in facts.archives],
         "found": "generated" if facts.domain == "toy" else str(folder or ""),
     }
-    table = [(fact, format_fact(value)) for fact, value in row.items() if fact != "steps"]
+    table = [(fact, value) for fact, value in row.items() if fact != "steps"]
     console.emit(as_json, row, facts.title, ("fact", "value"), table)
     if facts.steps and not as_json:
         typer.echo(facts.steps)
-
-
-def format_fact(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {count}" for name, count in value.items())
-    if value is None:
-        return "-"
-    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 @options.command("data verify", Machine, "data", "cache")
@@ -106,11 +98,11 @@ def verify(machine: Machine, name: Name, as_json: options.Json = False) -> None:
 
     check = verify_dataset(name, machine.roots, machine.cache_folder, console.reporter())
     counted = zip(check.facts.classes, check.counts, strict=True)
-    rows = [[c, class_name, *counts] for c, (class_name, counts) in enumerate(counted)]
-    columns = ("id", "class", "images", "official")
-    records = [dict(zip(columns, row, strict=True)) for row in rows]
-    table = [tuple(map(format_fact, row)) for row in rows]
-    console.emit(as_json, records, f"{check.facts.name}: {check.images} images", columns, table)
+    records = [
+        {"id": class_id, "class": name, "images": images, "official": official}
+        for class_id, (name, (images, official)) in enumerate(counted)
+    ]
+    console.emit(as_json, records, f"{check.facts.name}: {check.images} images")
     for note in check.notes:
         typer.echo(note, err=True)
     if problem := check.problem():
@@ -144,9 +136,8 @@ def audit(
     head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
     columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")
     rows = [
-        [str(leak.shots), *(f"{100 * share:.2f}" for share in shares)]
-        for leak in audited.leaks
-        for shares in [(leak.queries, leak.any_class, leak.affected)]
+        [x.shots, *(f"{100 * share:.2f}" for share in (x.queries, x.any_class, x.affected))]
+        for x in audited.leaks
     ]
     title = f"{audited.dataset} ({audited.pool}): {head}"
     console.emit(as_json, audited.model_dump(mode="json"), title, columns, rows)

@@ -275,7 +275,7 @@ def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
         for kind, count in check.flips.items():
             numbers = (check.column, len(check.drawn), check.episodes, kind)
             flips = (count.outcomes, count.flipped, check.allow_flips(count), check.verdict)
-            rows.append(tuple(map(str, (*numbers, *flips))))
+            rows.append((*numbers, *flips))
     console.table(f"this run: {badge}", titles, rows)
     console.log(f"the board shows: {shown}")
     where = ", ".join(f"{k} {v}" for k, v in badge.environment.items())

@@ -1,36 +1,19 @@
 """`fsbench pretrain`: pretrain a backbone by a recipe."""
 
-from pathlib import Path
-
-from typer import Option
-
 from fsbench.api.options import Machine, PretrainOptions
 from fsbench.cli import console, options
 from fsbench.core.options import split_values
 
 
 @options.command("pretrain", PretrainOptions, without=("batch_size", "workers"), has_config=True)
-def pretrain(
-    chosen: PretrainOptions,
-    export_recipe: Path | None = Option(
-        None,
-        help="Write the recipe to this file (.json) and do not train.",
-        rich_help_panel="Output",
-    ),
-    as_json: options.Json = False,
-) -> None:
+def pretrain(chosen: PretrainOptions, as_json: options.Json = False) -> None:
     """Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its reference.
 
     With several processes: torchrun --nproc-per-node N -m fsbench pretrain ...
     """
     from fsbench.api.pretrain import pretrain as run_pretraining
-    from fsbench.api.pretrain import resolve_recipe, write_recipe
     from fsbench.core.distributed import is_first_process
 
-    if export_recipe is not None:
-        write_recipe(resolve_recipe(**vars(chosen)), export_recipe)
-        console.log(f"wrote {export_recipe}")
-        return
     run = run_pretraining(**vars(chosen))
     if not is_first_process():
         return
@@ -45,10 +28,10 @@ def pretrain(
         "recipe": run.recipe.name,
         "source": str(run.record["source"]),
         "rounds x epochs": f"{plan.total_rounds} x {plan.epochs}",
-        "steps": str(run.steps),
+        "steps": str(run.record["steps"]),
         measure: f"{100 * run.accuracy:.2f}",
         **({} if test is None else {"test %": f"{100 * test:.2f}"}),
-        "weights": run.weights_hash[:12],
+        "weights": run.record["weights_hash"][:12],
         "run": run.ref,
     }
     if len(stages) > 1 and run.record["source_accuracy"] is not None:

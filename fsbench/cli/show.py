@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,7 +35,7 @@ def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
         console.log(f"no {what}" + (f" with '{text}' in the name" if text else ""))
     else:
         columns = tuple(name for name in listing[0] if name not in DETAILS)
-        body = tuple(tuple(text_of(row[name]) for name in columns) for row in listing)
+        body = tuple(tuple(console.text_of(row[name]) for name in columns) for row in listing)
         title = f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]"
         table = TextTable(title, columns, body, note="--wide adds columns" * (what in BRIEF))
         brief = table.select(BRIEF.get(what, columns)).share()
@@ -53,18 +53,10 @@ def diff(a: First, b: Second, as_json: options.Json = False) -> None:
     fields = compare_protocols(a, b)
     records = [field for field in fields if field["a"] != field["b"]]
     if records or as_json:
-        rows = [[r["field"], text_of(r["a"]) or "-", text_of(r["b"]) or "-"] for r in records]
-        console.emit(as_json, records, "protocols", ["field", a, b], rows)
+        rows = [tuple(record.values()) for record in records]
+        console.emit(as_json, records, "protocols", ("field", a, b), rows)
     equal = len(fields) - len(records)
     console.log(f"{format_count(len(records), 'field')} differ, {equal} are equal")
-
-
-def text_of(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={part}" for key, part in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(text_of, value))
-    return "" if value is None else str(value)
 
 
 @options.command("show")

@@ -74,13 +74,16 @@ def run(plan: "SweepPlan", place: SweepOptions) -> None:
 
 def show_jobs(plan: "SweepPlan", as_json: bool) -> None:
     """Print every job with its state, and the estimated time of those that are missing."""
-    records, rows = [], []
-    for key, job in plan.jobs.items():
-        state, seconds = plan.done.get(key, "missing"), plan.seconds.get(key)
-        facts = {"kind": job.KIND, "job": job.title, "state": state}
-        records.append({**facts, "seconds": seconds})
-        rows.append([job.KIND, job.title, state, format_duration(seconds) if seconds else ""])
-    console.emit(as_json, records, "sweep", ("kind", "job", "state", "time"), rows)
+    records = [
+        {
+            "kind": job.KIND,
+            "job": job.title,
+            "state": plan.done.get(key, "missing"),
+            "seconds": plan.seconds.get(key),
+        }
+        for key, job in plan.jobs.items()
+    ]
+    console.emit(as_json, records, "sweep")
     left = format_duration(sum(plan.seconds.values()))
     jobs = format_count(len(plan.missing), "job")
-    console.log(f"{jobs} of {len(rows)} to do: about {left} one after the other")
+    console.log(f"{jobs} of {len(records)} to do: about {left} one after the other")

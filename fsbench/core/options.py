@@ -160,7 +160,7 @@ def read_item(kind: Any, value: Any, name: str, fix: str) -> Any:
     if isinstance(value, str) and kind in (Any, str):
         return expand_reference(value)
     if kind is Any:
-        return value
+        return expand_path(value) if isinstance(value, Path) else value
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -140,7 +140,7 @@ def load_recipe(name: str) -> Recipe:
 
 def find_paper_row(name: str) -> PaperRecipe | None:
     """Return the paper's row of a recipe; None at the other scales."""
-    rows = (row for _, method in METHODS.items() for row in method.PAPER)
+    rows = (row for method in METHODS.usable()[0].values() for row in method.PAPER)
     return next((row for row in rows if name == f"paper/{row.name}"), None)
 
 

@@ -204,9 +204,11 @@ def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Pa
     assert {name for name, text in rows.items() if "cannot be used" in text} == expected.keys()
     assert all(text in rows[name] for name, text in expected.items())
     assert {"seal", "ridge", "hessian"} < rows.keys()
-    _, errors = call(folder, ["pretrain", "toy/two_step", "--export-recipe", "r.json"], code=1)
+    _, errors = call(folder, ["pretrain", "toy/two_step"], code=1)
     assert "add the line `RANK: ClassVar = ActingOrder.STEP" in errors
-    call(folder, ["pretrain", "toy/seal", "--export-recipe", "r.json"], ["ls", "protocols"])
+    small = ["width=2", "plan.rounds=1", "plan.epoch_images=64"]
+    settings = [word for text in small for word in ("--set", text)]
+    call(folder, ["pretrain", "toy/normal", *settings, "-o", str(folder)], ["ls", "protocols"])
 
 
 LISTED = ("methods", "heads", "analyses")

@@ -10,7 +10,7 @@ import pytest
 import typer
 from support.pretrain import published_figures
 
-from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
+from fsbench.api.pretrain import read_recipe, resolve_recipe
 from fsbench.backbones.networks import load_architecture
 from fsbench.claims import CLAIMS
 from fsbench.cli.main import build
@@ -35,7 +35,7 @@ def test_it_is_whole_and_survives_json_and_a_file(name: str, tmp_path: Path) -> 
     assert len({recipe, again}) == 1
     assert load_architecture(recipe.architecture).name == recipe.architecture
     assert recipe.source in SOURCES.names()
-    write_recipe(recipe, tmp_path / "recipe.json")
+    (tmp_path / "recipe.json").write_text(recipe.model_dump_json(), "utf8")
     assert read_recipe(tmp_path / "recipe.json").digest() == again.digest() == recipe.digest()
 
 

@@ -205,7 +205,7 @@ def test_nothing_in_common_is_refused(
         ((pair[0], str(tmp_path / "probe")), "against folder-blobs:probe"),
         ((*pair, "-t", "folder:blobs:probe"), "episodes and images: none against none"),
         ((*pair, "-t", "eurosatt"), "did you mean 'eurosat'"),
-        ((*pair, "--gap", "0"), "a gap of 0 points"),
+        ((*pair, "--gap", "0"), "gap '0'"),
         ((pair[0], str(seeded)), "share no task with equal settings"),
         ((pair[0], str(several)), "several models: a, b"),
     ]

@@ -69,9 +69,9 @@ def test_ls_has_a_line_per_data_set_and_verify_accepts_official_data(
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
-        ("plant-disease", ["Potato___healthy 122", "saroz014/plant-disease", "data.mendeley.com"]),
-        ("isic", ["NV 6705", "CC BY-NC 4.0", "HAM10000_metadata.csv", "amazonaws.com/2018/"]),
-        ("flowers102", ["train 1020, test 6149", "102flowers.tgz", "52808999861908f626f3c1f4"]),
+        ("plant-disease", ["Potato___healthy=122", "saroz014/plant-disease", "data.mendeley.com"]),
+        ("isic", ["NV=6705", "CC BY-NC 4.0", "HAM10000_metadata.csv", "amazonaws.com/2018/"]),
+        ("flowers102", ["train=1020, test=6149", "102flowers.tgz", "52808999861908f626f3c1f4"]),
         ("toy_tiles", ["Apache-2.0", "generated"]),
     ],
 )
