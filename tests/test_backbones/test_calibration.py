@@ -1,5 +1,7 @@
 """BatchNorm statistics of networks with random weights."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -35,7 +37,8 @@ def test_statistics_are_those_of_the_toy_source() -> None:
 
 def test_images_are_of_the_source_at_the_size_asked_for() -> None:
     """At its own side an image is the first training image of its class."""
-    first = [np.asarray(sample.open()) for sample in load_toy_source(None, None).train[:20]]  # type: ignore[arg-type]
+    listing = load_toy_source(Path(), Path())
+    first = [np.asarray(image.open()) for image in listing.parts["train"][:20]]
     images = draw_images(0, 32, ZERO, ONE)
     pixels = torch.from_numpy(np.stack(first)).permute(0, 3, 1, 2)
     assert torch.equal((images * 255).round().byte(), pixels)

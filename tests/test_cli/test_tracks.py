@@ -58,8 +58,8 @@ def test_both_tracks_are_columns_of_their_own_with_dense_rows(
     assert all(0 <= row["dense"]["mean"] <= 1 for row in again)
     more = ("-t", "chestx:3w5s@ibm-disjoint")
     shown = cli("episodic", *CONTROL, *more, *arguments, out, code=3).err
-    assert "images outside the groups" in shown
-    assert "--shots" in shown
+    assert "the support and what its groups leave" in shown
+    assert "--n-query 10 or fewer" in shown
 
 
 @pytest.mark.parametrize("track", ["ibm", "ibm-disjoint"])
