@@ -1,7 +1,6 @@
 """Backbones of a sweep: runs that it trains, and backbones that exist already."""
 
 import json
-from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,11 +12,9 @@ from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import label
 from fsbench.api.request import parse_models
-from fsbench.backbones.base import Backbone
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
-from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job, read_source
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
@@ -29,17 +26,13 @@ from protocols.analyses import AnalysisFile
 class TrainingJob(Job):
     """A run that the sweep trains; recipe: as fitted to the source (pretrain/recipes/recipe.py)."""
 
-    KIND: ClassVar[JobKind] = "pretrain"
+    KIND: ClassVar = "pretrain"
     recipe: Recipe
     source_fingerprint: str
 
     @property
-    def label(self) -> str:
-        return label(self.recipe)
-
-    @property
     def title(self) -> str:
-        return self.label
+        return label(self.recipe)
 
     @property
     def sizes(self) -> tuple[int, int | None]:
@@ -50,11 +43,11 @@ class TrainingJob(Job):
     def name_fields(self) -> dict[str, str]:
         """Fields of entry name patterns, e.g. pilot, seal-lr=0.2 and 0 of pilot-seal-lr=0.2-s0."""
         scale, seed = self.recipe.scale, str(self.recipe.seed)
-        method = self.label.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
+        method = self.title.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
         return {"scale": scale, "method": method, "seed": seed}
 
     def folder(self, options: SweepOptions) -> Path:
-        return options.output / "runs" / self.label
+        return options.output / "runs" / self.title
 
     def done(self, options: SweepOptions) -> bool:
         """Return whether the folder holds this run; `run` refuses a folder with another one."""
@@ -74,30 +67,29 @@ class TrainingJob(Job):
         since results record it."""
         folder, here = self.folder(options), Path.cwd()
         folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
-        return ModelOptions((f"run:{folder}",), name=self.label)
+        return ModelOptions((f"run:{folder}",), name=self.title)
 
     def facts(self, options: SweepOptions) -> BackboneFacts | None:
         """Return the facts of the backbone; None before it is trained."""
-        if not self.done(options):
-            return None
-        return load_facts(self.models(options))
+        return load_facts(self.models(options)) if self.done(options) else None
 
-    def missing_part(self, analysis: AnalysisFile, options: SweepOptions) -> str:
+    def missing_part(self, analysis: AnalysisFile) -> str:
         """Return what the analysis needs and the backbone lacks; empty if nothing."""
-        classifies = self.recipe.loader != "episodes"
-        return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
+        needs_head = "head" in analysis.NEEDS
+        return NEEDS_HEAD if needs_head and self.recipe.loader == "episodes" else ""
 
     def has_facts(self, facts: BackboneFacts) -> bool:
         """Return whether these are facts of this backbone, by recipe and source."""
-        trained = facts.recipe_digest == self.recipe.digest() and facts.training is not None
-        return trained and facts.training.source_fingerprint == self.source_fingerprint  # type: ignore[union-attr]
+        fingerprint = facts.training and facts.training.source_fingerprint
+        expected = (self.recipe.digest(), self.source_fingerprint)
+        return (facts.recipe_digest, fingerprint) == expected
 
 
 class GivenBackbone(Frozen):
-    """A backbone that exists already; model: the options of this one."""
+    """A backbone that exists already; model: the options of this one; title: its name."""
 
     model: InstanceOf[ModelOptions]
-    label: str
+    title: str
     loaded: BackboneFacts
 
     @property
@@ -106,16 +98,16 @@ class GivenBackbone(Frozen):
 
     @property
     def name_fields(self) -> dict[str, str]:
-        """Fields of entry name patterns; the label replaces the method."""
-        return {"scale": "given", "method": self.label, "seed": str(self.model.random_init or 0)}
+        """Fields of entry name patterns; the title replaces the method."""
+        return {"scale": "given", "method": self.title, "seed": str(self.model.random_init or 0)}
 
     def models(self, options: SweepOptions) -> ModelOptions:
-        return replace(self.model, name=self.label)
+        return replace(self.model, name=self.title)
 
     def facts(self, options: SweepOptions) -> BackboneFacts | None:
         return self.loaded
 
-    def missing_part(self, analysis: AnalysisFile, options: SweepOptions) -> str:
+    def missing_part(self, analysis: AnalysisFile) -> str:
         (model,) = parse_models(self.model)
         return missing_part(model, None, analysis)
 
@@ -126,13 +118,8 @@ class GivenBackbone(Frozen):
 SweepBackbone = TrainingJob | GivenBackbone
 
 
-def load_existing(model: ModelOptions, device: str, needs: Collection[str] = ()) -> Backbone:
-    """Load the backbone that options name. Raise UsageError if one of `needs` lacks."""
-    (parsed,) = parse_models(model)
-    return parsed.load(device, needs=needs)
-
-
 @cache
 def load_facts(model: ModelOptions, needs: frozenset[str] = frozenset()) -> BackboneFacts:
-    """Load the facts of one model, once per process."""
-    return load_existing(model, "cpu", needs).facts
+    """Load the facts of one model, once per process. Raise UsageError if one of `needs` lacks."""
+    (parsed,) = parse_models(model)
+    return parsed.load("cpu", needs=needs).facts

@@ -2,19 +2,20 @@
 
 A training step is timed once for all recipes of equal compute; a forward pass is a third of it. An
 affine episode is its support images, three passes each an epoch, and its queries. Not counted: what
-a method adds to plain training (the search of NIO and GradInit), decoding images, linear heads,
-probes, analyses, entries. Several jobs at once take less time.
+a method adds to plain training, decoding images, linear heads, probes, analyses, entries.
 """
 
 from dataclasses import replace
+from functools import cache
 
 from fsbench.api.evaluate import seconds_per_image
-from fsbench.api.options import SweepOptions
+from fsbench.api.options import ModelOptions, SweepOptions
+from fsbench.api.request import parse_models
 from fsbench.core import process
 from fsbench.core.progress import WorkEstimate
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.sweep.backbones import SweepBackbone, TrainingJob, load_existing
+from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, read_source
@@ -26,22 +27,32 @@ PASSES = 3
 """Cost of a training step in forward passes."""
 
 
+@cache
+def time_pass(model: ModelOptions, size: int, device: str) -> float:
+    (parsed,) = parse_models(model)
+    return seconds_per_image(parsed.load(device), size, device)
+
+
 class CostModel:
     """Estimates on this machine, each computed once."""
 
     def __init__(self, options: SweepOptions) -> None:
         self.options, self.device = options, process.resolve_device(options.device)
         self.runs: dict[str, WorkEstimate] = {}
-        self.passes: dict[str, float] = {}
         self.extracted: set[tuple[str, str, int]] = set()
 
     def estimate(self, job: Job) -> float:
-        """Return the seconds of a job."""
+        """Return the seconds of a training, or of affine tuning and features not yet extracted."""
         if isinstance(job, TrainingJob):
-            return self.training(job.recipe).seconds
-        return self.evaluating(job) if isinstance(job, EvaluationJob) else 0.0
+            return self.train(job.recipe).seconds
+        if not isinstance(job, EvaluationJob):
+            return 0.0
+        passes = sum(self.count_passes(job, task) for task in job.images)
+        size = job.spec(next(iter(job.images))).image.input_size
+        native = job.backbone.sizes[0] or PROTOCOL_SIZE
+        return self.forward(job.backbone) * passes * (size / native) ** 2
 
-    def training(self, recipe: Recipe) -> WorkEstimate:
+    def train(self, recipe: Recipe) -> WorkEstimate:
         """Estimate a whole run; recipes that differ in seed and methods cost the same."""
         plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
@@ -53,33 +64,21 @@ class CostModel:
     def forward(self, backbone: SweepBackbone) -> float:
         """Return the seconds of one image at the backbone's training resolution."""
         if isinstance(backbone, TrainingJob):
-            run = self.training(backbone.recipe)
+            run = self.train(backbone.recipe)
             return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
-        if backbone.label not in self.passes:
-            loaded = load_existing(backbone.model, self.device)
-            seconds = seconds_per_image(loaded, backbone.sizes[0] or PROTOCOL_SIZE, self.device)
-            self.passes[backbone.label] = seconds
-        return self.passes[backbone.label]
+        return time_pass(backbone.model, backbone.sizes[0] or PROTOCOL_SIZE, self.device)
 
-    def evaluating(self, job: EvaluationJob) -> float:
-        """Estimate features that no earlier job extracts, and affine tuning."""
-        images = sum(self.images(job, task) for task in job.images)
-        size = job.spec(next(iter(job.images))).image.input_size
-        native = job.backbone.sizes[0] or PROTOCOL_SIZE
-        return self.forward(job.backbone) * images * (size / native) ** 2
-
-    def images(self, job: EvaluationJob, task: TaskId) -> float:
+    def count_passes(self, job: EvaluationJob, task: TaskId) -> float:
         """Return the forward passes (of one image) of a task."""
         spec, record = job.spec(task), job.images[task]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
             e, n = spec.episode, job.request.n_episodes
             steps = PASSES * spec.head.epochs * e.n_way * e.k_shot
             return n * (steps + e.n_way * e.n_query)
-        key = (job.backbone.label, record.identity, spec.image.input_size)
-        if key in self.extracted:
-            return 0.0
+        key = (job.backbone.title, record.identity, spec.image.input_size)
+        is_new = key not in self.extracted
         self.extracted.add(key)
-        return float(sum(record.class_counts))
+        return float(sum(record.class_counts)) if is_new else 0.0
 
 
 def estimate_costs(plan: SweepPlan, options: SweepOptions) -> SweepPlan:

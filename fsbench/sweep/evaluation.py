@@ -15,10 +15,9 @@ from fsbench.api.request import EvaluationRequest
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import Spec
-from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.core.tasks import TaskId
 from fsbench.results.store import ResultStore
 from fsbench.sweep.backbones import SweepBackbone
-from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job
 from leaderboard.store import Board
 
@@ -36,7 +35,7 @@ class EvaluationJob(Job):
     block: the request of the sweep file's block, which may have other tasks.
     """
 
-    KIND: ClassVar[JobKind] = "evaluate"
+    KIND: ClassVar = "evaluate"
     backbone: SweepBackbone
     images: Mapping[TaskId, DatasetRecord]
     block: InstanceOf[EvaluationRequest]
@@ -45,12 +44,12 @@ class EvaluationJob(Job):
     def title(self) -> str:
         first, *others = self.images
         more = f" and {len(others)} more" if others else ""
-        return f"{self.backbone.label} on {first}{more}"
+        return f"{self.backbone.title} on {first}{more}"
 
     @cached_property
     def key(self) -> str:
         specs = [f"{task.dataset} {self.spec(task).digest()}" for task in self.images]
-        return f"{self.backbone.label}: {specs} {self.request.n_episodes}"
+        return f"{self.backbone.title}: {specs} {self.request.n_episodes}"
 
     @property
     def request(self) -> EvaluationRequest:
@@ -59,19 +58,12 @@ class EvaluationJob(Job):
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, *self.backbone.sizes)
 
-    def column(self, task: TaskId) -> ColumnId:
-        return ColumnId.of(task, self.spec(task))
-
     def is_on_board(self, task: TaskId, options: SweepOptions) -> bool:
         """Return whether an entry has a complete result of a task."""
-        if options.board is None:
-            return False
-        spec = self.spec(task).digest()
-        images = self.images[task].identity
+        expected = task.in_results, self.spec(task).digest(), self.images[task].identity
         required = 1 if task.probe else self.request.n_episodes
-        return any(
-            (result.task, result.spec_digest, result.dataset.identity)
-            == (task.in_results, spec, images)
+        return options.board is not None and any(
+            (result.task, result.spec_digest, result.dataset.identity) == expected
             and result.score.n >= required
             and self.backbone.has_facts(result.backbone)
             for _, result in read_results(options.board)
@@ -82,8 +74,8 @@ class EvaluationJob(Job):
         if facts is None:
             return False
         for task, images in self.images.items():
-            label, spec = self.backbone.label, self.spec(task)
-            store = ResultStore(options.results, facts, images, spec, model=label)
+            where = facts, images, self.spec(task)
+            store = ResultStore(options.results, *where, model=self.backbone.title)
             episodes = () if task.probe else np.arange(self.request.n_episodes)
             try:
                 if not store.complete_result(episodes):
@@ -93,10 +85,5 @@ class EvaluationJob(Job):
         return True
 
     def run(self, options: SweepOptions) -> None:
-        run_request(
-            self.backbone.models(options),
-            self.request,
-            output=options.results,
-            machine=options,
-            yes=True,
-        )
+        models, output = self.backbone.models(options), options.results
+        run_request(models, self.request, output=output, machine=options, yes=True)

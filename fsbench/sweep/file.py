@@ -1,28 +1,19 @@
 """Schema of a sweep file: recipes, given backbones, evaluations, analyses and entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
-from pydantic import (
-    Field,
-    InstanceOf,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, InstanceOf, ValidationInfo, field_validator, model_validator
 
 from fsbench.api.options import AnalysisSelection, ModelOptions, TaskOptions
-from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.core.io import explain_errors, read_mapping
-from fsbench.core.options import option
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.io import read_mapping, refuse_invalid
+from fsbench.core.options import OptionModel, option
 from fsbench.core.schema import Declaration, Text, find_code
 from fsbench.core.specs import Frozen
-
-JobKind = Literal["pretrain", "evaluate", "analyze", "submit"]
-"""evaluate: one backbone on one data set with one head."""
 
 
 class RunsBlock(Frozen):
@@ -38,23 +29,24 @@ class RunsBlock(Frozen):
     )
 
 
-@dataclass(frozen=True)
-class EvaluationBlock(TaskOptions):
-    """Evaluations: tasks x shots x heads of the backbones whose names match one of `only`."""
+@dataclass(frozen=True, kw_only=True)
+class BackboneSelection(OptionModel):
+    """The backbones whose names match one of `only`."""
 
-    _: KW_ONLY
     only: Sequence[str] = option(("*",), "", "Patterns, e.g. pilot-seal-*.")
 
+    def selects(self, backbone: Any) -> bool:
+        return any(fnmatchcase(backbone.title, pattern) for pattern in self.only)
+
 
 @dataclass(frozen=True)
-class AnalysesBlock(AnalysisSelection):
-    """Analyses (`fsbench analyze`) of the backbones whose names match one of `only`.
+class EvaluationBlock(BackboneSelection, TaskOptions):
+    """Evaluations: tasks x shots x heads."""
 
-    Inapplicable analyses are skipped and logged.
-    """
 
-    _: KW_ONLY
-    only: Sequence[str] = option(("*",), "", "Patterns, e.g. pilot-seal-*.")
+@dataclass(frozen=True)
+class AnalysesBlock(BackboneSelection, AnalysisSelection):
+    """Analyses (`fsbench analyze`); inapplicable ones are skipped and logged."""
 
 
 class EntriesBlock(Declaration):
@@ -102,25 +94,14 @@ class SweepFile(Frozen):
 
 
 def read_sweep_file(path: Path) -> SweepFile:
-    """Read a sweep file. Raise UsageError, or UnknownName with the nearest key."""
+    """Read a sweep file. Raise UsageError, of an unknown key with the nearest one."""
+    keys = {*SweepFile.model_fields, *(f"submit.{name}" for name in EntriesBlock.model_fields)}
+    keys |= {f"pretrain.0.{name}" for name in RunsBlock.model_fields}
     try:
         data = read_mapping(path, ", ".join(SweepFile.model_fields))
+        with refuse_invalid(UsageError, "sweep", "see 'Sweeps' in pretrain/README.md", keys):
+            return SweepFile.model_validate(data)
     except ValidationFailed as error:
         raise UsageError(error.message, fix=error.fix) from error
-    try:
-        return SweepFile.model_validate(data)
     except UsageError as error:
         raise error.within(path) from None
-    except ValidationError as error:
-        raise usage_error(path, error) from error
-
-
-def usage_error(path: Path, error: ValidationError) -> UsageError:
-    for problem in error.errors(include_url=False):
-        if problem["type"] == "extra_forbidden":
-            *where, key = problem["loc"]
-            annotation = SweepFile.model_fields[str(where[0])].annotation if where else None
-            block = get_args(annotation)[0] if where else SweepFile
-            kind = f"key of {'.'.join(map(str, where))} in {path}" if where else f"key in {path}"
-            return UnknownName(kind, str(key), list(block.model_fields))
-    return UsageError(f"{path}: {explain_errors(error)}", fix="see 'Sweeps' in pretrain/README.md")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from itertools import product
 from typing import get_args
 
@@ -96,44 +95,37 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
 
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
-    plan, runs = SweepPlan(), expand_runs(file, options)
-    requests = [build_request(block) for block in file.evaluate]
+    plan, requests = SweepPlan(), [build_request(block) for block in file.evaluate]
     needs = frozenset(need for request in requests for need in request.needs)
     existing = [load_given(model, needs) for model in file.backbones]
-    all_backbones: list[SweepBackbone] = [*existing, *runs]
-    require_distinct_labels(all_backbones)
+    all_backbones: list[SweepBackbone] = [*existing, *expand_runs(file, options)]
+    names = Counter(backbone.title for backbone in all_backbones)
+    if twice := [name for name, n in names.items() if n > 1]:  # their results would mix
+        raise UsageError(
+            f"two backbones of the sweep are called {', '.join(twice)}",
+            fix="give each of `backbones` a name of its own, and leave no two equal recipes",
+        )
     parts = [evaluation_parts(request, options, report) for request in requests]
-    by_block = [
-        analysis_jobs(block, select_backbones(all_backbones, block.only), options, report)
-        for block in file.analyze
-    ]
+    analyses_by_block = [analysis_jobs(block, all_backbones, report) for block in file.analyze]
     of_entry: dict[str, dict[str, EvaluationJob]] = {}
     for backbone in all_backbones:
-        parents = [backbone] if isinstance(backbone, TrainingJob) else []
-        for run in parents:
-            plan.add(run)
+        runs = [backbone] if isinstance(backbone, TrainingJob) else []
         evaluations = [
             EvaluationJob(backbone=backbone, block=request, images=images)
             for block, request, images_by_job in zip(file.evaluate, requests, parts, strict=True)
-            if select_backbones([backbone], block.only)
+            if block.selects(backbone)
             for images in images_by_job
         ]
-        analyses = [jobs[backbone.label] for jobs in by_block if backbone.label in jobs]
-        for job in (*evaluations, *analyses):
-            plan.add(job, parents)
-        if file.submit:
+        analyses = [jobs[backbone.title] for jobs in analyses_by_block if backbone.title in jobs]
+        for job in (*runs, *evaluations, *analyses):
+            plan.add(job, [] if job is backbone else runs)
+        if file.submit and evaluations:
             entry = format_entry_name(file.submit, backbone)
             of_entry.setdefault(entry, {}).update({job.key: job for job in evaluations})
-    for jobs_of_entry in filter(None, of_entry.values()):
-        evaluations = [*jobs_of_entry.values()]
-        plan.add(SubmissionJob(evaluations=tuple(evaluations), entries=file.submit), evaluations)
+    for jobs_of_entry in of_entry.values():
+        seeds = tuple(jobs_of_entry.values())
+        plan.add(SubmissionJob(evaluations=seeds, entries=file.submit), seeds)
     return plan
-
-
-def select_backbones(
-    candidates: Iterable[SweepBackbone], patterns: Iterable[str]
-) -> list[SweepBackbone]:
-    return [b for b in candidates if any(fnmatchcase(b.label, pattern) for pattern in patterns)]
 
 
 def expand_runs(file: SweepFile, options: SweepOptions) -> list[TrainingJob]:
@@ -151,19 +143,8 @@ def expand_runs(file: SweepFile, options: SweepOptions) -> list[TrainingJob]:
 def load_given(model: ModelOptions, needs: frozenset[str] = frozenset()) -> GivenBackbone:
     """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
     facts = load_facts(model, needs)
-    label = safe_name(model.name) if model.name else model_name(facts)
-    return GivenBackbone(model=model, label=label, loaded=facts)
-
-
-def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
-    """Raise UsageError for two backbones of one name: their results would mix."""
-    counts = Counter(backbone.label for backbone in all_backbones)
-    twice = [label for label, n in counts.items() if n > 1]
-    if twice:
-        raise UsageError(
-            f"two backbones of the sweep are called {', '.join(twice)}",
-            fix="give each of `backbones` a name of its own, and leave no two equal recipes",
-        )
+    title = safe_name(model.name) if model.name else model_name(facts)
+    return GivenBackbone(model=model, title=title, loaded=facts)
 
 
 def evaluation_parts(

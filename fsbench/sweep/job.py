@@ -12,7 +12,6 @@ from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, raise_on_signals
 from fsbench.core.specs import Frozen, SourceSubset
-from fsbench.sweep.file import JobKind
 
 if TYPE_CHECKING:
     from fsbench.data import SourceDataset
@@ -38,7 +37,7 @@ class Job(Frozen):
     title: shown to people; key: equal for jobs of one sweep with the same outcome.
     """
 
-    KIND: ClassVar[JobKind]
+    KIND: ClassVar[str]
 
     @property
     @abstractmethod

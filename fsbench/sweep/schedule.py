@@ -25,8 +25,6 @@ def run_jobs(
     executor: any of `concurrent.futures` whose processes see the folders of `options`.
     """
     missing = {job.key: position for position, job in enumerate(plan.missing)}
-    work = {key: max(1, plan.seconds.get(key, 1)) for key in missing}
-    unit = "s of work" if plan.seconds else "jobs"
     order: TopologicalSorter[str] = TopologicalSorter()
     for key in missing:
         order.add(key, *(need for need in plan.needs[key] if need in missing))
@@ -34,16 +32,16 @@ def run_jobs(
     ready, running = list(order.get_ready()), dict[Future[str], Job]()
     failed = dict.fromkeys(missing, "a job that it needs failed")
     try:
-        with report.task("sweep", sum(work.values()), unit) as advance:
+        with report.task("sweep", len(missing), "jobs") as advance:
             while ready or running:
                 for key in ready[: options.jobs - len(running)]:
                     ready.remove(key)
                     job = plan.jobs[key]
                     running[start_job(executor, job, options)] = job
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job = running.pop(future)
-                    advance(work[job.key])
-                    if reason := explain_end(future):
+                    job, error = running.pop(future), future.exception()
+                    advance(1)
+                    if reason := f"{type(error).__name__}: {error}" if error else future.result():
                         failed[job.key] = reason
                         report.log(f"{job.title}: {reason}")
                     else:
@@ -63,12 +61,6 @@ def start_job(executor: Executor, job: Job, options: SweepOptions) -> Future[str
         ended: Future[str] = Future()
         ended.set_exception(error)
         return ended
-
-
-def explain_end(future: Future[str]) -> str:
-    """Return why a job failed: what it says, or that its process died or its code has a fault."""
-    error = future.exception()
-    return f"{type(error).__name__}: {error}" if error else future.result()
 
 
 def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:

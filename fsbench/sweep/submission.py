@@ -10,12 +10,13 @@ from fsbench.api.options import SweepOptions
 from fsbench.api.submit import submit
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Declaration
+from fsbench.core.tasks import ColumnId
 from fsbench.results import assembly
 from fsbench.results.names import safe_name
 from fsbench.results.verification import read_loaded
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob, read_results
-from fsbench.sweep.file import EntriesBlock, JobKind
+from fsbench.sweep.file import EntriesBlock
 from fsbench.sweep.job import Job
 from leaderboard.store import Board
 
@@ -23,7 +24,7 @@ from leaderboard.store import Board
 class SubmissionJob(Job):
     """Add an entry; evaluations: all of its backbones in the sweep, which are its seeds."""
 
-    KIND: ClassVar[JobKind] = "submit"
+    KIND: ClassVar = "submit"
     evaluations: tuple[EvaluationJob, ...] = Field(min_length=1)
     entries: EntriesBlock
 
@@ -34,7 +35,7 @@ class SubmissionJob(Job):
     @property
     def backbones(self) -> list[SweepBackbone]:
         """The seeds, each once."""
-        return list({job.backbone.label: job.backbone for job in self.evaluations}.values())
+        return list({job.backbone.title: job.backbone for job in self.evaluations}.values())
 
     @property
     def name(self) -> str:
@@ -42,8 +43,7 @@ class SubmissionJob(Job):
 
     @property
     def declaration(self) -> Declaration:
-        fields = {**dict(self.entries), "name": self.name}
-        first = self.backbones[0]
+        first, fields = self.backbones[0], {**dict(self.entries), "name": self.name}
         if isinstance(first, TrainingJob):
             fields["pretraining_data"] = (first.recipe.source,)
         return Declaration.model_validate(fields)
@@ -57,7 +57,7 @@ class SubmissionJob(Job):
             job.is_on_board(task, options)
             for job in self.evaluations
             for task in job.images
-            if board.version is None or job.column(task) in board.named
+            if board.version is None or ColumnId.of(task, job.spec(task)) in board.named
         )
 
     def run(self, options: SweepOptions) -> None:
@@ -66,17 +66,16 @@ class SubmissionJob(Job):
         read_results.cache_clear()  # other jobs add to the board
         seeds = self.backbones
         replaces = any(is_entry_of(self.name, backbone, options) for backbone in seeds)
-        if replaces:
-            for backbone in seeds:
-                copy_missing_results(options.board / self.name, options.results, backbone)
-        models = [backbone.label for backbone in seeds]
+        for backbone in seeds if replaces else ():
+            copy_missing_results(options.board / self.name, options.results, backbone)
+        models = [backbone.title for backbone in seeds]
         submit(options.results, options.board, self.declaration, models=models, replace=replaces)
 
 
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
     """Fill in the name pattern. Raise UsageError for an unknown field."""
-    recipe = re.sub(r"-s\d+$", "", backbone.label)
-    fields = {"recipe": recipe, "label": backbone.label, **backbone.name_fields}
+    recipe = re.sub(r"-s\d+$", "", backbone.title)
+    fields = {"recipe": recipe, "label": backbone.title, **backbone.name_fields}
     try:
         return safe_name(entries.name.format_map(fields))
     except (KeyError, ValueError, IndexError, AttributeError) as error:
@@ -94,10 +93,9 @@ def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> b
     if options.board is None:
         return False
     of_entry = [result.backbone for name, result in read_results(options.board) if name == entry]
-    mine = [facts for facts in of_entry if backbone.has_facts(facts)]
+    mine = {facts.identity for facts in of_entry if backbone.has_facts(facts)}
     now = backbone.facts(options)
-    others = {facts.identity for facts in mine} - {now.identity if now else ""}
-    if others:
+    if others := mine - {now.identity if now else ""}:
         raise ValidationFailed(
             f"the entry {entry} on {options.board} holds results of other weights"
             f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",
@@ -111,8 +109,7 @@ def copy_missing_results(entry: Path, results: Path, backbone: SweepBackbone) ->
     """Copy results of the entry that the results folder lacks, so that the entry keeps them."""
     for one in read_loaded(entry):
         facts = one.result.backbone
-        folder = results / backbone.label / facts.identity[:12]
-        if backbone.has_facts(facts) and assembly.key_of(one.result) not in assembly.read_by_key(
-            folder
-        ):
+        folder = results / backbone.title / facts.identity[:12]
+        is_there = assembly.key_of(one.result) in assembly.read_by_key(folder)
+        if backbone.has_facts(facts) and not is_there:
             assembly.add_results(folder, [(one.result, one.records)])

@@ -8,14 +8,13 @@ from typing import ClassVar
 
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import DataError, UsageError
-from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job
 
 
 class Fake(Job):
     """Writes its name and process into the output folder, after what `does` says."""
 
-    KIND: ClassVar[JobKind] = "evaluate"
+    KIND: ClassVar = "evaluate"
     name: str
     does: str = ""
 

@@ -1,5 +1,7 @@
 """recipes x methods x seeds, and the controls of each."""
 
+from typing import Any
+
 import pytest
 
 from fsbench.core.errors import UnknownName, UsageError
@@ -7,51 +9,47 @@ from fsbench.sweep.file import RunsBlock
 from fsbench.sweep.graph import expand_recipes
 from pretrain import METHODS
 from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
 
 
-def names(**block: object) -> list[tuple[str, int, str]]:
-    recipes = expand_recipes(RunsBlock.model_validate(block))
-    return [(recipe.name, recipe.seed, recipe.schedule) for recipe in recipes]
+def expand(**block: Any) -> list[Recipe]:
+    return list(expand_recipes(RunsBlock.model_validate(block)))
 
 
-def test_a_scale_gives_every_method_its_own_recipe() -> None:
-    got = names(recipes=["toy"], methods=["llf", "full_reset"], seeds=[0, 2])
-    assert got == [
-        ("toy/llf", 0, "cosine"),
-        ("toy/full_reset", 0, "constant"),
-        ("toy/llf", 2, "cosine"),
-        ("toy/full_reset", 2, "constant"),
-    ]
-    assert len(names(recipes=["toy"], methods=["all"])) == len(METHODS.names())
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (
+            {"recipes": ["toy"], "methods": ["llf", "full_reset"], "seeds": [0, 2]},
+            ["llf 0 cosine", "full_reset 0 constant", "llf 2 cosine", "full_reset 2 constant"],
+        ),
+        ({"recipes": ["toy/swr_reanchor"]}, ["swr_reanchor 0 step"]),
+        (
+            {"recipes": ["toy/swr_reanchor"], "methods": ["llf", "seal+swr"]},
+            ["llf 0 step", "seal+swr 0 step"],
+        ),
+        (
+            {"recipes": ["toy/seal"], "controls": True},
+            ["normal 0 cosine", "normal 0 single_cycle", "seal 0 cosine"],
+        ),
+        (
+            {"recipes": ["toy/full_reset"], "controls": True},
+            ["normal 0 constant", "full_reset 0 constant"],
+        ),
+    ],
+)
+def test_name_seed_and_schedule_of_recipes(block: dict[str, Any], expected: list[str]) -> None:
+    """A scale gives every method its recipe; a recipe keeps its plan; controls come first."""
+    recipes = expand(**block)
+    assert [f"{r.name.removeprefix('toy/')} {r.seed} {r.schedule}" for r in recipes] == expected
 
 
-def test_a_recipe_keeps_its_plan_under_other_methods() -> None:
-    assert names(recipes=["toy/swr_reanchor"]) == [("toy/swr_reanchor", 0, "step")]
-    got = names(recipes=["toy/swr_reanchor"], methods=["llf", "seal+swr"])
-    assert got == [("toy/llf", 0, "step"), ("toy/seal+swr", 0, "step")]
-
-
-def test_controls_come_first_with_and_without_restarts() -> None:
-    got = names(recipes=["toy/seal"], controls=True)
-    normal = "toy/normal"
-    assert got == [(normal, 0, "cosine"), (normal, 0, "single_cycle"), ("toy/seal", 0, "cosine")]
-    carried = names(recipes=["toy/full_reset"], controls=True)
-    assert carried == [(normal, 0, "constant"), ("toy/full_reset", 0, "constant")]
-
-
-def test_what_is_set_beats_the_scenario() -> None:
-    block = {"recipes": ["toy/swr"], "scenario": "warm-start", "set": {"warmup": 0.25}}
-    (recipe,) = expand_recipes(RunsBlock.model_validate(block))
-    assert len(recipe.plan.stages) == 2
-    assert recipe.warmup == 0.25
-    assert recipe == registry.load_recipe("toy/swr").override(
-        [
-            'plan.stages=[{"start": 0, "stop": 0.5}, {"start": 0, "stop": 1}]',
-            "opt_reset=none",
-            "schedule=constant",
-            "warmup=0.25",
-        ]
-    )
+def test_all_methods_and_what_is_set_beside_a_scenario() -> None:
+    assert len(expand(recipes=["toy"], methods=["all"])) == len(METHODS.names())
+    (recipe,) = expand(recipes=["toy/swr"], scenario="warm-start", set={"warmup": 0.25})
+    stages = 'plan.stages=[{"start": 0, "stop": 0.5}, {"start": 0, "stop": 1}]'
+    fields = [stages, "opt_reset=none", "schedule=constant", "warmup=0.25"]
+    assert recipe == registry.load_recipe("toy/swr").override(fields)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +62,6 @@ def test_what_is_set_beats_the_scenario() -> None:
         ({"recipes": ["toy/seal"], "set": {"seed": 3}}, UsageError),
     ],
 )
-def test_what_is_refused(block: dict[str, object], error: type[Exception]) -> None:
+def test_what_is_refused(block: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        names(**block)
+        expand(**block)

@@ -98,8 +98,8 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
         read({**data, "pretrain": [plain, meta]}), place(tmp_path), heard
     ).jobs.values()
     analyses = [job for job in jobs if isinstance(job, AnalysisJob)]
-    normal, *_, protonet = [job.backbone.label for job in analyses]
-    assert [(tuple(job.analyses), job.backbone.label) for job in analyses] == [
+    normal, *_, protonet = [job.backbone.title for job in analyses]
+    assert [(tuple(job.analyses), job.backbone.title) for job in analyses] == [
         (("knn_depth", "dormant"), normal),
         (("sharpness",), normal),
         (("dormant",), protonet),
