@@ -50,6 +50,11 @@ def toy() -> Inputs:
     return toy_inputs()
 
 
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(affine, "BLOCKS", (10,))
+
+
 def images_of(channels: int, side: int) -> Tensor:
     maps = torch.randn(4, channels, side, side)
     return maps.contiguous(memory_format=torch.channels_last)
@@ -158,6 +163,7 @@ def test_counts_of_the_source(name: str, count: int) -> None:
     assert backbone.facts.n_affine == count_affine(backbone.module)
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("bn_mode", ["eval", "train"])
 def test_nothing_of_the_backbone_changes(toy: Inputs, bn_mode: str) -> None:
     assert toy.backbone is not None
@@ -173,6 +179,7 @@ def test_nothing_of_the_backbone_changes(toy: Inputs, bn_mode: str) -> None:
     assert not any(m.training for m in module.modules())
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_a_block_is_its_episodes_scored_one_by_one(toy: Inputs) -> None:
     setting = spec(head={"epochs": 4})
     block, size = evaluate_block(toy, setting, 1), block_size(setting, 64)
@@ -182,6 +189,7 @@ def test_a_block_is_its_episodes_scored_one_by_one(toy: Inputs) -> None:
         np.testing.assert_array_equal(block.correct[row], right.numpy())
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_a_thread_a_piece_changes_no_bit(toy: Inputs) -> None:
     setting = spec(dtype="float32", head={"epochs": 3})
     one = evaluate_block(toy, setting, 0)
@@ -195,23 +203,19 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
     setting = spec(dtype="float32", head={"epochs": 3})
     sampler = EpisodeSampler(setting.episode, toy.dataset.name, toy.dataset.class_counts)
     episodes = [sampler.episode(i) for i in range(3)]
-    tuning, images_ = (
-        build_tuning(toy, setting, range(3)),
-        read_episode_images(toy, setting.image, episodes),
-    )
+    tuning = build_tuning(toy, setting, range(3))
+    support, query = read_episode_images(toy, setting.image, episodes)
     labels = torch.arange(5).repeat(3)
     with torch.no_grad():
         tuning.network.weight[1] = 1e30
     for rows in iterate_batches(toy, setting, episodes):
-        tuning.step(take_rows(images_.support, rows), labels[rows], rows)
-    records = make_episode_records(episodes, tuning.logits(images_.query), 3)
+        tuning.step(take_rows(support, rows), labels[rows], rows)
+    records = make_episode_records(episodes, tuning.logits(query), 3)
     assert records.finite.tolist() == [True, False, True]
     assert records.collapsed[1]
     assert records.accuracy[1] == 0.2
-    good = ours(toy, setting, range(3))
-    np.testing.assert_array_equal(
-        records.correct[[0, 2]], make_episode_records(episodes, good, 3).correct[[0, 2]]
-    )
+    good = make_episode_records(episodes, ours(toy, setting, range(3)), 3)
+    np.testing.assert_array_equal(records.correct[[0, 2]], good.correct[[0, 2]])
 
 
 def test_sizes_are_functions_of_the_shapes() -> None:
@@ -236,9 +240,10 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
         affine.block_seconds(Backbone(facts, nn.Flatten()), spec(), "cpu")
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.float32, pytest.param(torch.bfloat16, marks=needs_bfloat16)], ids=str
-)
+PRECISIONS = [torch.float32, pytest.param(torch.bfloat16, marks=needs_bfloat16)]
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
 @pytest.mark.parametrize("side", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize(
     "geometry",
@@ -273,15 +278,11 @@ def test_frozen_convolutions_equal_those_of_torch(
 @pytest.mark.parametrize(
     ("geometry", "side", "parts"),
     [
-        ((3, 1, 1), 1, 1),
         ((3, 1, 1), 2, 1),
         ((3, 2, 1), 4, 4),
         ((1, 2, 0), 8, 1),
-        ((1, 2, 0), 2, 1),
-        ((2, 2, 0), 4, 4),
         ((3, 1, 1), 3, 0),
         ((1, 1, 0), 2, 0),
-        ((3, 2, 1), 8, 0),
         ((1, 2, 1), 4, 0),
     ],
     ids=str,
@@ -312,18 +313,12 @@ def test_the_mean_of_maps_is_that_of_torch_in_the_layout_of_the_maps(
     assert not network.means_maps(nn.AdaptiveAvgPool2d((1, 2)))
 
 
-@pytest.mark.parametrize("shape", [(3, 5, 5), (3,), (3, 2)])
-@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
-def test_rows_are_taken_in_their_layout(
-    shape: tuple[int, ...], layout: torch.memory_format
-) -> None:
-    stacked = torch.randn(4, *shape)
-    if len(shape) == 3:
-        stacked = stacked.contiguous(memory_format=layout)
+def test_rows_are_taken_in_their_layout() -> None:
     rows = torch.tensor([2, 0, 2])
-    taken = network.take_rows(stacked, rows)
-    assert torch.equal(taken, stacked[rows])
-    assert taken.stride() == stacked.stride()
+    for stacked in (images_of(3, 5), torch.randn(4, 3, 5, 5), torch.randn(4, 3, 2)):
+        taken = take_rows(stacked, rows)
+        assert torch.equal(taken, stacked[rows])
+        assert taken.stride() == stacked.stride()
 
 
 @pytest.mark.skipif(
@@ -423,20 +418,13 @@ def test_bfloat16_is_refused_before_work_where_onednn_lacks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "has_bfloat16_kernels", lambda: False)
-    low, files = spec(dtype="float32", affine={"dtype": "bfloat16"}), []
-    for i, chosen in enumerate((KnnSpec(image=low.image), low)):
-        files.append(tmp_path / f"{i}.spec")
-        files[-1].write_text(chosen.canonical())
+    low = spec(dtype="float32", affine={"dtype": "bfloat16"})
+    files = [tmp_path / "knn.spec", tmp_path / "low.spec"]
+    for file, chosen in zip(files, (KnnSpec(image=low.image), low), strict=True):
+        file.write_text(chosen.canonical())
+    folders = {"cache": tmp_path / "cache", "output": tmp_path / "results"}
     with pytest.raises(UsageError, match="cpu has no bfloat16 units"):
-        evaluate(
-            "fsbench/toy_resnet",
-            "toy_tiles",
-            spec=files,
-            random_init=0,
-            cache=tmp_path / "cache",
-            output=tmp_path / "results",
-            progress=False,
-        )
+        evaluate("fsbench/toy_resnet", "toy_tiles", spec=files, random_init=0, **folders)
     assert not list(tmp_path.rglob("*.json"))
     assert not list(tmp_path.rglob("array.npy"))
 

@@ -1,20 +1,17 @@
 """Scale of features: which heads depend on it, and the warnings where it may decide."""
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine
 from support.reading import episode_records
 from torch import nn
 
 import fsbench
-from fsbench.cli.main import run
 from fsbench.core import seeding
-from fsbench.results.entry import write_entry
+from fsbench.results.entry import Loaded, write_entry
 from fsbench.results.table import warn_of_scale
 from fsbench.results.verification import read_loaded
 from leaderboard.tables import rank_board
@@ -49,34 +46,31 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def outcomes(root: Path, head: str) -> list[Sequence[bool]]:
-    tasks = [f"{root / str(scale)}:toy_scan:5w5s/{head}" for scale in SCALES]
-    return [episode_records(task).correct.tolist() for task in tasks]
+def stored(folder: Path, head: str | None = None) -> list[Loaded]:
+    """Results in a folder, of one head or of all."""
+    return [c for c in read_loaded(folder) if head in (None, c.result.task.head)]
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_a_head_depends_on_scale_as_it_declares(results: Path, head: str) -> None:
-    small, usual, large = outcomes(results, head)
-    (spec,) = {cell.result.spec for cell in read_loaded(results) if cell.result.task.head == head}
+    folders = [results / str(scale) for scale in SCALES]
+    small, usual, large = (
+        episode_records(f"{folder}:toy_scan:5w5s/{head}").correct.tolist() for folder in folders
+    )
+    (spec,) = {cell.result.spec for cell in stored(results, head)}
     assert 0.25 < np.mean(usual) < 0.95
     assert (small == usual == large) == spec.scale_free
     assert spec.scale_free == (head not in ("linear", "soft_kmeans"))
 
 
 def test_every_result_records_the_mean_norm(results: Path) -> None:
-    norms = {
-        scale: {cell.result.feature_norm for cell in read_loaded(results / str(scale))}
-        for scale in SCALES
-    }
-    (unscaled,) = norms[1.0]
-    assert unscaled is not None
-    for scale, (norm,) in norms.items():
-        assert norm == pytest.approx(scale * unscaled, rel=1e-4)
+    folders = [results / str(scale) for scale in SCALES]
+    norms = [{cell.result.feature_norm for cell in stored(folder)} for folder in folders]
+    ((small,), (usual,), (large,)) = norms
+    assert [small, large] == pytest.approx([0.1 * usual, 100 * usual], rel=1e-4)
 
 
-def test_compare_warns_where_the_head_depends_on_scale(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_warns_where_the_head_depends_on_scale(results: Path, cli: CommandLine) -> None:
     sides = [str(results / "0.1"), str(results / "1.0")]
     (comparison, *_) = fsbench.compare(*sides, tasks=["toy_scan:5w5s/linear"])
     assert comparison.warning.startswith("Feature norms differ 10 times")
@@ -84,38 +78,30 @@ def test_compare_warns_where_the_head_depends_on_scale(
     for same in (["toy_scan:5w5s/logistic"], ["toy_scan:5w5s/ridge"]):
         (comparison, *_) = fsbench.compare(*sides, tasks=same)
         assert comparison.warning == ""
-    call("compare", *sides, "-t", "toy_scan:5w5s/linear")
-    assert "Warning: Feature norms differ 10 times" in " ".join(capsys.readouterr().out.split())
+    shown = cli("compare", *sides, "-t", "toy_scan:5w5s/linear").out
+    assert "Warning: Feature norms differ 10 times" in " ".join(shown.split())
 
 
 def test_results_without_a_norm_stay_valid_and_warn_of_nothing(results: Path) -> None:
-    cells = {cell.model: cell.result for cell in read_loaded(results)
-             if cell.result.task.head == "linear"}  # fmt: skip
-    assert warn_of_scale({name: {r.column: r} for name, r in cells.items()})
-    before = {
-        name: {r.column: type(r).model_validate({**r.model_dump(), "feature_norm": None})}
-        for name, r in cells.items()
-    }
-    assert warn_of_scale(before) == ""
-    texts = [r.model_dump_json() for by_column in before.values() for r in by_column.values()]
-    assert not any("feature_norm" in json.loads(text) for text in texts)
+    now = {cell.model: cell.result for cell in stored(results, "linear")}
+    before = {n: r.model_validate({**r.model_dump(), "feature_norm": None}) for n, r in now.items()}
+    assert warn_of_scale({name: {r.column: r} for name, r in now.items()})
+    assert warn_of_scale({name: {r.column: r} for name, r in before.items()}) == ""
+    assert not any("feature_norm" in r.model_dump_json() for r in before.values())
 
 
-def test_a_board_warns(tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_board_warns(tmp_path: Path, results: Path, cli: CommandLine) -> None:
+    board = tmp_path / "board"
     for name in ("0.1", "1.0"):
-        (cell,) = (c for c in read_loaded(results / name) if c.result.task.head == "linear")
+        (cell,) = stored(results / name, "linear")
         home = tmp_path / name / cell.model / cell.result.backbone.identity[:12]
         write_entry(home, [(cell.result, cell.records)])
         fakes.declare(tmp_path / name, name=f"scale{name}", pretraining_data=())
-        with pytest.raises(SystemExit) as stop:
-            run(["submit", str(tmp_path / name), "--board", str(tmp_path / "board")])
-        assert not stop.value.code
-    (table,) = rank_board(tmp_path / "board")
+        cli("submit", tmp_path / name, "--board", board)
+    (table,) = rank_board(board)
     assert "for scale1.0" in table.warning
     warning = "Warning: Feature norms differ 10 times"
-    assert fsbench.leaderboard(tmp_path / "board").to_markdown().count(warning) == 1
-    capsys.readouterr()
-    call("leaderboard", "show", "--board", str(tmp_path / "board"))
-    shown = capsys.readouterr()
+    assert fsbench.leaderboard(board).to_markdown().count(warning) == 1
+    shown = cli("leaderboard", "show", "--board", board)
     assert f"{shown.out} {shown.err}".count(warning) == 1
     assert shown.out.index(warning) < shown.out.index("tier  entry")

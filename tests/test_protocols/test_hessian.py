@@ -27,15 +27,8 @@ def network(**recipe: object) -> AnalysisInput:
     norm = nn.BatchNorm2d(2)
     norm.running_mean.add_(0.3)  # type: ignore[union-attr]
     norm.running_var.mul_(2.5)  # type: ignore[union-attr]
-    trunk = nn.Sequential(
-        nn.AvgPool2d(4), nn.Conv2d(3, 2, 1), norm, nn.GELU(), nn.Flatten(), Double()
-    ).double()
-    return analysis_input(trunk, nn.Linear(8, 3).double(), **recipe)
-
-
-class Double(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.double()
+    layers = (nn.AvgPool2d(4), nn.Conv2d(3, 2, 1), norm, nn.GELU(), nn.Flatten())
+    return analysis_input(nn.Sequential(*layers).double(), nn.Linear(8, 3).double(), **recipe)
 
 
 def dense(
@@ -127,9 +120,8 @@ def test_products_are_those_of_the_dense_hessian_of_a_quartic() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_largest_magnitudes_are_found_negative_ones_too(dtype: torch.dtype) -> None:
     spectrum = torch.tensor([5.0, -4.0, 3.0, -2.0, 1.0, 0.5, 0.2, 0.0], dtype=dtype)
-    turn = torch.linalg.qr(torch.randn(8, 8, generator=torch.Generator().manual_seed(0))).Q.to(
-        dtype
-    )
+    drawn = torch.randn(8, 8, generator=torch.Generator().manual_seed(0))
+    turn = torch.linalg.qr(drawn).Q.to(dtype)
     matrix = turn @ spectrum.diag() @ turn.T
     eigenvalues = compute_top_eigenvalues(lambda v: matrix @ v, torch.ones(8, dtype=dtype), 3)
     assert eigenvalues == pytest.approx([-4, 3, 5], rel=1e-5)

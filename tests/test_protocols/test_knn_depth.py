@@ -9,14 +9,13 @@ import timm
 import torch
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
-from support.pretrain import source, tiny
+from support.pretrain import source, train
 from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones import Classifier
 from fsbench.core.errors import UsageError
 from fsbench.data import Split
-from pretrain.training.loop import train_recipe
 from protocols.analyses.inputs import AnalysisInput
 from protocols.analyses.knn_depth import (
     BlockProbe,
@@ -30,8 +29,7 @@ from protocols.analyses.knn_depth import (
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
-    run = tmp_path_factory.mktemp("runs") / "run"
-    train_recipe(tiny("normal"), source(), run)
+    run = train(tmp_path_factory.mktemp("runs") / "run", "normal")
     return backbones.load_classifier(f"run:{run}")
 
 
@@ -42,10 +40,9 @@ def unlearnable() -> Split:
 
 def outputs(network: Classifier, images: NDArray[np.uint8]) -> tuple[list[Tensor], Tensor]:
     """What the four stages of the toy net give, and its logits, without a hook."""
-    model, mean, std = network.model, network.facts.mean, network.facts.std
-    x = (torch.from_numpy(images).float() / 255 - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(
-        std
-    ).view(3, 1, 1)
+    model, facts = network.model, network.facts
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in (facts.mean, facts.std))
+    x = (torch.from_numpy(images).float() / 255 - mean) / std
     with torch.no_grad():
         logits = model(x)
         x, features = model.bn1(model.conv1(x)).relu(), []  # type: ignore[operator]
@@ -68,8 +65,8 @@ def test_it_is_scikit_learns_probe_behind_every_block(
     )
     assert result.blocks == ("layer1.0", "layer2.0", "layer3.0", "layer4.0")
     assert np.array_equal(result.predicted, logits.argmax(1).numpy())
-    for block, (train, test) in enumerate(zip(reference_features, query_features, strict=True)):
-        flat = [x.mean((2, 3)) if pooling == "average" else x.flatten(1) for x in (train, test)]
+    for block, sides in enumerate(zip(reference_features, query_features, strict=True)):
+        flat = [x.mean((2, 3)) if pooling == "average" else x.flatten(1) for x in sides]
         knn = KNeighborsClassifier(5, metric=metric, algorithm="brute")
         expected = knn.fit(flat[0].double(), reference.labels).predict(flat[1].double())
         assert np.array_equal(result.probes[block], expected)
@@ -79,12 +76,8 @@ def test_it_is_scikit_learns_probe_behind_every_block(
 def test_batches_and_memory_change_nothing(network: Classifier) -> None:
     reference, query = unlearnable(), source().val
     whole = probe_blocks(network, reference, query)
-    for spec in (
-        KnnDepthSettings(batch_size=3),
-        KnnDepthSettings(memory=1),
-        KnnDepthSettings(memory=700),
-    ):
-        parts = probe_blocks(network, reference, query, spec)
+    for fields in ({"batch_size": 3}, {"memory": 1}, {"memory": 700}):
+        parts = probe_blocks(network, reference, query, KnnDepthSettings(**fields))
         assert np.array_equal(parts.probes, whole.probes)
         assert np.array_equal(parts.predicted, whole.predicted)
 

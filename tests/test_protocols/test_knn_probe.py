@@ -1,5 +1,6 @@
 """The k-NN probe beside scikit-learn's classifier."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,17 @@ TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
 TEST = np.flatnonzero(np.arange(len(DATASET)) % 4 == 0)
 
 
-def mixed() -> NDArray[np.float32]:
-    return noise(DATASET) - 0.3 + 0.1 * separable(DATASET)
+MIXED = noise(DATASET) - 0.3 + 0.1 * separable(DATASET)
 
 
-def inputs(features: NDArray[np.float32]) -> Inputs:
-    return Inputs(None, DATASET, features)
+def is_correct(
+    spec: KnnSpec,
+    features: NDArray[np.float32] = MIXED,
+    train: Sequence[int] = TRAIN,
+    test: Sequence[int] = TEST,
+) -> NDArray[np.bool_]:
+    inputs = Inputs(None, DATASET, features)
+    return evaluate_knn_probe(inputs, spec, np.array(train), np.array(test)).correct
 
 
 def softmax(distance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -44,15 +50,11 @@ def softmax(distance: NDArray[np.float64]) -> NDArray[np.float64]:
 )
 def test_it_is_scikit_learns(fields: dict[str, Any], weights: Any, k: int) -> None:
     spec = KnnSpec.model_validate({"k": k, **fields})
-    x = mixed().astype(np.float64)
-    reference_model = KNeighborsClassifier(
-        k, weights=weights, metric=spec.metric, algorithm="brute"
-    )
-    reference_model.fit(x[TRAIN], DATASET.labels[TRAIN])
-    expected = reference_model.predict(x[TEST]) == DATASET.labels[TEST]
-    block = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
-    np.testing.assert_array_equal(block.correct, expected)
-    assert 0.2 < block.correct.mean() < 0.99
+    x, y = MIXED.astype(np.float64), DATASET.labels
+    theirs = KNeighborsClassifier(k, weights=weights, metric=spec.metric, algorithm="brute")
+    expected = theirs.fit(x[TRAIN], y[TRAIN]).predict(x[TEST]) == y[TEST]
+    np.testing.assert_array_equal(is_correct(spec), expected)
+    assert 0.2 < expected.mean() < 0.99
 
 
 def test_defaults_are_dinos() -> None:
@@ -73,35 +75,29 @@ def test_the_smallest_label_wins_a_tied_vote(
     features = np.ones((len(DATASET), 2), np.float32)
     features[0], features[80] = (1, 0), (0, 1)
     spec = KnnSpec(k=2, weights="uniform")
-    block = evaluate_knn_probe(inputs(features), spec, np.array(train), np.array(query))
-    assert block.correct.tolist() == [right]
+    assert is_correct(spec, features, train, query).tolist() == [right]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_chunks_change_nothing(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = KnnSpec.model_validate({"metric": metric, "k": 7})
-    whole = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
+    whole = is_correct(spec)
     for entries in (5 * len(TRAIN), 1):
         monkeypatch.setattr(knn, "ENTRIES", entries)
-        parts = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
-        np.testing.assert_array_equal(parts.correct, whole.correct)
+        np.testing.assert_array_equal(is_correct(spec), whole)
 
 
 def test_euclidean_neighbours_far_from_the_origin_keep_their_digits() -> None:
     spec = KnnSpec(metric="euclidean", k=5)
-    near = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
-    far = evaluate_knn_probe(inputs(mixed() + np.float32(1000)), spec, TRAIN, TEST)
-    assert (near.correct != far.correct).mean() < 0.05
+    assert (is_correct(spec) != is_correct(spec, MIXED + np.float32(1000))).mean() < 0.05
 
 
 def test_what_cannot_be_probed_is_said() -> None:
-    with pytest.raises(
-        UsageError, match="has 5 training images; the k-NN probe needs at least k = 9"
-    ):
-        evaluate_knn_probe(inputs(mixed()), KnnSpec(k=9), TRAIN[:5], TEST)
+    with pytest.raises(UsageError, match=r"has 5 training images; .* k = 9"):
+        is_correct(KnnSpec(k=9), train=TRAIN[:5])
     with pytest.raises(DataError, match="0 test images"):
-        evaluate_knn_probe(inputs(mixed()), KnnSpec(), TRAIN, TEST[:0])
-    features = mixed()
+        is_correct(KnnSpec(), test=TEST[:0])
+    features = MIXED.copy()
     features[TRAIN[3], 0] = np.nan
     with pytest.raises(CheckpointError, match="NaN or infinity"):
-        evaluate_knn_probe(inputs(features), KnnSpec(), TRAIN, TEST)
+        is_correct(KnnSpec(), features)

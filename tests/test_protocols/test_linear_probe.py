@@ -1,5 +1,6 @@
 """The linear probe against separate torch.optim.SGD runs."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -10,37 +11,43 @@ from support.protocols import noise, separable, target
 from torch import nn
 
 from fsbench.core.errors import CheckpointError
+from fsbench.core.records import ProbeRecords
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import hold_out
 from protocols.base import Inputs, SplitFeatures
 from protocols.heads.gram import draw_linear_init
-from protocols.probes.linear import ProbeHeads, evaluate_linear_probe, learning_rate_factor
+from protocols.probes.linear import (
+    ProbeHeads,
+    ProbeTraining,
+    ViewFeatures,
+    evaluate_linear_probe,
+)
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
 TEST = np.flatnonzero(np.arange(len(DATASET)) % 4 == 0)
 
 
-def inputs(features: NDArray[np.float32]) -> Inputs:
-    return Inputs(None, DATASET, features)
+MIXED = noise(DATASET) + 0.1 * separable(DATASET)
+X, Y = torch.from_numpy(MIXED).double(), torch.from_numpy(DATASET.labels // 3)
 
 
-def mixed() -> NDArray[np.float32]:
-    return noise(DATASET) + 0.1 * separable(DATASET)
+def probe(
+    spec: ProbeSpec,
+    features: NDArray[np.float32] = MIXED,
+    train: NDArray[np.int64] = TRAIN,
+    views: ViewFeatures | None = None,
+) -> ProbeRecords:
+    return evaluate_linear_probe(Inputs(None, DATASET, features), spec, train, TEST, views=views)
 
 
 def reference(
-    spec: ProbeSpec,
-    lr: float,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    train: NDArray[np.int64] = TRAIN,
-    order: str = "probe-order",
+    spec: ProbeSpec, lr: float, train: NDArray[np.int64] = TRAIN, order: str = "probe-order"
 ) -> list[nn.Linear]:
-    """The head after each epoch of a plain run on x[train]."""
-    start = torch.from_numpy(draw_linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name))
-    head = nn.Linear(x.shape[1], 7).double()
+    """The head after each epoch of a plain run."""
+    start = torch.from_numpy(draw_linear_init(X.shape[1], 7, "probe-init", spec.seed, DATASET.name))
+    head = nn.Linear(X.shape[1], 7).double()
     with torch.no_grad():
         head.weight.copy_(start[:-1].T)
         head.bias.copy_(start[-1])
@@ -49,19 +56,17 @@ def reference(
     )
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR(sgd, T_max=spec.epochs)
     loss = nn.CrossEntropyLoss(label_smoothing=spec.label_smoothing)
-    rates = []
+    heads = []
     for epoch in range(spec.epochs):
         rows = permutations(1, len(train), order, spec.seed, DATASET.name, epoch)[0]
         for batch in torch.from_numpy(train[rows]).split(spec.batch_size):
             sgd.zero_grad()
-            loss(head(x[batch]), y[batch]).backward()
+            loss(head(X[batch]), Y[batch]).backward()
             sgd.step()
         if spec.schedule == "cosine":
             cosine.step()
-        copy = nn.Linear(x.shape[1], 7).double()
-        copy.load_state_dict(head.state_dict())
-        rates.append(copy.requires_grad_(False))
-    return rates
+        heads.append(copy.deepcopy(head).requires_grad_(False))
+    return heads
 
 
 @pytest.mark.parametrize(
@@ -72,42 +77,37 @@ def reference(
         {"momentum": 0.0, "weight_decay": 0.05},
         {"batch_size": 7},
         {"schedule": "cosine"},
+        {"seed": 1},
     ],
     ids=str,
 )
 def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
     spec = ProbeSpec.model_validate({"epochs": 8, **fields})
-    x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
-    start = draw_linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name)
-    heads = ProbeHeads(spec, torch.from_numpy(start))
+    start = draw_linear_init(X.shape[1], 7, "probe-init", spec.seed, DATASET.name)
+    rows = torch.from_numpy(TRAIN)
+    run = ProbeTraining("probe-order", spec, DATASET.name, rows, torch.from_numpy(start))
     for epoch in range(spec.epochs):
-        order = permutations(1, len(TRAIN), "probe-order", spec.seed, DATASET.name, epoch)[0]
-        rows = torch.from_numpy(order)
-        heads.train_epoch(
-            SplitFeatures(x[TRAIN], y[TRAIN]), rows, learning_rate_factor(spec, epoch)
-        )
-    logits = heads.logits(x[TEST])
+        run.epoch(epoch, SplitFeatures(X, Y))
+    logits = run.heads.logits(X[TEST])
     for column, lr in enumerate(spec.lrs):
-        expected = reference(spec, lr, x, y)[-1](x[TEST])
+        expected = reference(spec, lr)[-1](X[TEST])
         assert (logits[:, column] - expected).abs().max() <= 1e-9 * expected.abs().max()
 
 
 def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
     spec = ProbeSpec(epochs=12)
-    probe = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
-    x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
-    assert probe.lr.tolist() == list(spec.lrs)
-    assert probe.curve.shape == (3, 12)
+    records = probe(spec)
+    assert records.lr.tolist() == list(spec.lrs)
+    assert records.curve.shape == (3, 12)
     for column, lr in enumerate(spec.lrs):
-        right = np.stack(
-            [(h(x[TEST]).argmax(1) == y[TEST]).numpy() for h in reference(spec, lr, x, y)]
-        )
-        np.testing.assert_allclose(probe.curve[column], right.mean(axis=1), atol=1.5 / len(TEST))
-        best = int(probe.curve[column].argmax())
-        assert probe.last[column].mean() == pytest.approx(probe.curve[column, -1])
-        assert probe.best[column].mean() == pytest.approx(probe.curve[column, best])
-        assert np.mean(probe.last[column] != right[-1]) < 0.05
-        assert np.mean(probe.best[column] != right[best]) < 0.05
+        heads, curve = reference(spec, lr), records.curve[column]
+        right = np.stack([(head(X[TEST]).argmax(1) == Y[TEST]).numpy() for head in heads])
+        np.testing.assert_allclose(curve, right.mean(axis=1), atol=1.5 / len(TEST))
+        best = int(curve.argmax())
+        assert records.last[column].mean() == pytest.approx(curve[-1])
+        assert records.best[column].mean() == pytest.approx(curve[best])
+        assert np.mean(records.last[column] != right[-1]) < 0.05
+        assert np.mean(records.best[column] != right[best]) < 0.05
 
 
 @pytest.mark.parametrize(
@@ -124,96 +124,71 @@ def test_rates_are_tried_or_chosen_on_a_part_that_their_run_has_not_seen(
 ) -> None:
     spec = ProbeSpec.model_validate({"epochs": 9, "held_out": 0.2, **fields})
     unequal = TRAIN[(DATASET.labels[TRAIN] > 3) | (np.arange(len(TRAIN)) % 3 == 0)]
-    probe = evaluate_linear_probe(inputs(mixed()), spec, unequal, TEST)
+    records, plain = probe(spec, train=unequal), probe(ProbeSpec(epochs=9), train=unequal)
     rest, held_out = (unequal[rows] for rows in hold_out(DATASET, unequal, 0.2))
-    x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
-    truth = y[held_out].numpy()
+    truth = Y[held_out].numpy()
     smallest = min(np.bincount(truth)[np.unique(truth)])
     for column, lr in enumerate(spec.lrs):
         scores = []
-        for head in reference(spec, lr, x, y, rest, "held-out-order"):
-            right = (head(x[held_out]).argmax(1) == y[held_out]).numpy()
+        for head in reference(spec, lr, rest, "held-out-order"):
+            right = (head(X[held_out]).argmax(1) == Y[held_out]).numpy()
             recalls = [right[truth == c].mean() for c in np.unique(truth)]
             balanced = spec.score == "balanced_accuracy"
             scores.append(np.mean(recalls) if balanced else right.mean())
         slack = 1.5 / (smallest * len(recalls))
         if not fields:
-            assert probe.held_out is not None
-            assert probe.held_out[column] == pytest.approx(scores[-1], abs=slack)
+            assert records.held_out is not None
+            assert records.held_out[column] == pytest.approx(scores[-1], abs=slack)
             continue
-        assert probe.held_out_curve is not None
-        assert probe.chosen is not None
-        assert probe.held_out_curve[column] == pytest.approx(scores, abs=slack)
-        best = int(probe.held_out_curve[column].argmax())
-        assert probe.chosen[column].mean() == pytest.approx(probe.curve[column, best])
-    plain = evaluate_linear_probe(inputs(mixed()), ProbeSpec(epochs=9), unequal, TEST)
-    np.testing.assert_array_equal(probe.curve, plain.curve)
+        assert records.held_out_curve is not None
+        assert records.chosen is not None
+        assert records.held_out_curve[column] == pytest.approx(scores, abs=slack)
+        best = int(records.held_out_curve[column].argmax())
+        assert records.chosen[column].mean() == pytest.approx(records.curve[column, best])
+    np.testing.assert_array_equal(records.curve, plain.curve)
     assert plain.held_out is None
 
 
 def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> None:
     spec = ProbeSpec(epochs=3, lrs=(0.1,), augmentation="live", held_out=0.2)
-    crop = mixed()
     epochs = []
 
     def views(epoch: int) -> NDArray[np.float32]:
         epochs.append(epoch)
-        return crop[TRAIN] + (noise(DATASET, seed=epoch + 1)[TRAIN] if epoch else 0)
+        return MIXED[TRAIN] + (noise(DATASET, seed=epoch + 1)[TRAIN] if epoch else 0)
 
-    probe = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST, views=views)
+    records = probe(spec, views=views)
     assert epochs == [0, 1, 2]
-    still = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST, views=lambda _: crop[TRAIN])
-    plain = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST)
+    still, plain = probe(spec, views=lambda _: MIXED[TRAIN]), probe(spec)
     np.testing.assert_array_equal(still.curve, plain.curve)
-    assert probe.curve[0, 0] == plain.curve[0, 0]
-    assert (probe.last != plain.last).any()
-    swapped = [1, 0, 2]
-    other = evaluate_linear_probe(
-        inputs(crop), spec, TRAIN, TEST, views=lambda epoch: views(swapped[epoch])
-    )
-    assert (other.curve != probe.curve).any()
+    assert records.curve[0, 0] == plain.curve[0, 0]
+    assert (records.last != plain.last).any()
+    swapped = probe(spec, views=lambda epoch: views([1, 0, 2][epoch]))
+    assert (swapped.curve != records.curve).any()
 
 
 def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() -> None:
-    wild = ProbeSpec(epochs=4, lrs=(1e38, 0.01))
-    tame = ProbeSpec(epochs=4, lrs=(0.01,))
-    probe = evaluate_linear_probe(inputs(mixed()), wild, TRAIN, TEST)
-    assert not probe.curve[0].any()
-    assert not probe.last[0].any()
-    np.testing.assert_array_equal(
-        probe.last[1], evaluate_linear_probe(inputs(mixed()), tame, TRAIN, TEST).last[0]
-    )
+    wild, tame = (probe(ProbeSpec(epochs=4, lrs=lrs)) for lrs in ((1e38, 0.01), (0.01,)))
+    assert not wild.curve[0].any()
+    assert not wild.last[0].any()
+    np.testing.assert_array_equal(wild.last[1], tame.last[0])
 
 
-@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("label", [0, 2])
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_one_logit_that_is_not_finite_makes_the_image_wrong(value: float, place: int) -> None:
+def test_one_logit_that_is_not_finite_makes_the_image_wrong(value: float, label: int) -> None:
     heads = ProbeHeads(ProbeSpec(lrs=(0.1, 0.01)), torch.zeros(2, 3))
     heads.bias[[0, 3]] = 1
     image = SplitFeatures(torch.ones(1, 1), torch.tensor([0]))
     assert heads.correct(image).all()
-    heads.bias[3 + place] = value
+    heads.bias[3 + label] = value
     assert heads.correct(image)[:, 0].tolist() == [True, False]
-
-
-def test_the_seed_changes_the_run_and_nothing_else_does() -> None:
-    def curve(seed: int = 0) -> NDArray[np.float64]:
-        return evaluate_linear_probe(
-            inputs(mixed()), ProbeSpec(epochs=3, seed=seed), TRAIN, TEST
-        ).curve
-
-    torch.rand(3)
-    np.testing.assert_array_equal(curve(), curve())
-    assert (curve() != curve(1)).any()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_non_finite_features_are_refused(value: float) -> None:
-    features = mixed()
+    features = MIXED.copy()
     features[TEST[2], 4] = value
-    with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
-        evaluate_linear_probe(inputs(features), ProbeSpec(epochs=1), TRAIN, TEST)
-    with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
-        evaluate_linear_probe(
-            inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST, views=lambda _: features[TEST]
-        )
+    for options in ({"features": features}, {"views": lambda _: features[TEST]}):
+        with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
+            probe(ProbeSpec(epochs=1), **options)
