@@ -12,16 +12,6 @@ from fsbench.core.seeding import stream
 from pretrain.training.context import Context
 
 
-class Doubled(nn.Module):
-    """A reparametrization: w = 2 v, with an inverse."""
-
-    def forward(self, v: Tensor) -> Tensor:
-        return 2 * v
-
-    def right_inverse(self, w: Tensor) -> Tensor:
-        return w / 2
-
-
 def build(name: str, side: int = 16, width: int = 4) -> tuple[nn.Module, RoleMap]:
     """A small network of ours with 3 classes in float64, biases and norm layers far from zero and
     one, norm layers with next to no epsilon; two calls give the same numbers.

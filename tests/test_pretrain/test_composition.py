@@ -4,7 +4,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from support.pretrain import lines, source, tiny, train, weights
+from support.pretrain import source, tiny, weights
 
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
@@ -146,11 +146,3 @@ def test_a_method_that_comes_in_has_the_settings_of_the_scale_and_values_may_hel
 def test_what_is_no_composition_is_refused(names: str, error: type[UsageError], says: str) -> None:
     with pytest.raises(error, match=says):
         registry.compose_methods(registry.load_recipe("toy/normal"), names)
-
-
-def test_a_composed_run_acts_by_both_and_exports_the_plain_network(tmp_path: Path) -> None:
-    values = {"welsr.fraction": 0.5, "swr.lam": 0.1}
-    recipe = registry.compose_methods(tiny("normal"), "swr+weight_norm+welsr", values)
-    run = train_recipe(recipe, source(), tmp_path / "run")
-    assert weights(run).keys() == weights(train(tmp_path / "plain", "normal")).keys()
-    assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"welsr"}

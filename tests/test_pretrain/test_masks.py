@@ -1,14 +1,9 @@
-"""Masks: counts, ties, scopes, and weights that stay at zero."""
-
-from pathlib import Path
+"""Masks: counts, ties and scopes."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support.pretrain import tiny, trainer
-from support.rules import Doubled
-from torch import nn
 
 from fsbench.core.seeding import torch_generator
 from pretrain.bases import masks
@@ -47,17 +42,3 @@ def test_random_masks_have_their_part(p: float) -> None:
     assert int(exact.sum()) == round(p * n)
     rows = exact.double().mean(dim=1)
     assert p in (0, 1) or 0.02 < float(rows.min()) < float(rows.max()) < 0.45
-
-
-@pytest.mark.parametrize("parametrized", [False, True])
-def test_weights_outside_the_mask_are_zero_and_the_others_untouched(
-    tmp_path: Path, parametrized: bool
-) -> None:
-    ctx = trainer(tiny("normal"), tmp_path).ctx
-    layer = ctx.model.get_submodule("layer2.0.conv1")
-    if parametrized:
-        nn.utils.parametrize.register_parametrization(layer, "weight", Doubled())
-    before = layer.weight.detach().clone()
-    keep = masks.bernoulli_mask(before.shape, 0.5, torch_generator("keep"))
-    masks.hold_at_zero(ctx, {"layer2.0.conv1.weight": keep})
-    assert torch.equal(layer.weight.detach(), torch.where(keep, before, 0.0))

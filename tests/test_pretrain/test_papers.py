@@ -172,12 +172,3 @@ def test_the_protocol_of_the_study(name: str) -> None:
     assert recipe.dropout == 0.25 * setting.endswith("dropout")
     assert recipe.architecture == network
     assert recipe.plan.rounds == len(build_on_meta(recipe)[1].blocks) == BLOCKS[network]
-
-
-@pytest.mark.parametrize("method", ["welsr", "dsd", "wels", "fc", "lw"])
-def test_every_method_of_the_study_runs_under_the_recipe(method: str) -> None:
-    base = registry.load_recipe("paper/study_mobilenet")
-    other = registry.compose_methods(base, method, {"source": "caltech101"})
-    assert [m.name for m in other.methods] == [method]
-    same = dict(base)
-    assert {**dict(other), **{n: same[n] for n in ("name", "methods", "source")}} == same

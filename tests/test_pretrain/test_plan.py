@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from support.pretrain import epochs, lines, record, source, tiny, train, trainer
+from support.pretrain import lines, record, source, tiny, train
 
 from fsbench.api.pretrain import resolve_recipe
 from fsbench.core.errors import UnknownName, UsageError
@@ -52,8 +52,9 @@ def test_a_stage_must_hold_images() -> None:
     ],
 )
 def test_stages_of_a_scenario(name: str, sizes: list[int]) -> None:
-    """Images are added, or seen in one stage only."""
+    """Images are added, or seen in one stage only; momentum and rate carry over."""
     recipe = tiny("normal").replace(scenarios.scenario_fields(name))
+    assert (recipe.opt_reset, recipe.schedule, recipe.warmup) == ("none", "constant", 0)
     loader = BatchLoader(recipe, source(), torch.device("cpu"))
     parts = [set(stage.tolist()) for stage in loader.stages]
     assert [len(part) for part in parts] == sizes
@@ -66,19 +67,6 @@ def test_stationary_changes_nothing_but_the_stages() -> None:
     assert recipe.replace(scenarios.scenario_fields("stationary")) == recipe
     with pytest.raises(UnknownName, match="did you mean 'warm-start'"):
         scenarios.scenario_fields("warmstart")
-
-
-def test_momentum_and_rate_carry_over(tmp_path: Path) -> None:
-    made = trainer(tiny("normal", "plan.rounds=1").replace(WARM_START), tmp_path)
-    epochs(made, made.recipe.plan.epochs)
-    before = {n: b["momentum_buffer"].clone() for n, b in made.ctx.optimizer_state().items()}
-    made._open_epoch(2)
-    after = made.ctx.optimizer_state()
-    assert made.ctx.clock.stage == 1
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[n], after[n]["momentum_buffer"]) for n in before)
-    epochs(made, 1)
-    assert {row["lr"] for row in lines(tmp_path)} == {made.recipe.lr}
 
 
 def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) -> None:

@@ -65,19 +65,13 @@ def recipe(case: str, *assignments: str) -> Recipe:
     return tiny(method, *FIELDS, *([f"{method}.{setting}"] if dot else []), *assignments)
 
 
-def plain_copy(made: Trainer) -> nn.Module:
-    """The network with the effective tensors, plain."""
-    plain = load_architecture("toy_resnet").build(4, 2)
-    plain.load_state_dict(tensors(made))
-    return plain
-
-
 class PlainLoop:
     """Trains tensors whose functions are the weights; decay is a term of the loss."""
 
     def __init__(self, made: Trainer, case: str, decay_on_w: bool = True) -> None:
-        self.made, self.model, (inverse, self.to_w) = made, plain_copy(made), MAPS[case]
-        self.decay_on_w = decay_on_w
+        self.made, self.decay_on_w, (inverse, self.to_w) = made, decay_on_w, MAPS[case]
+        self.model = load_architecture("toy_resnet").build(4, 2)
+        self.model.load_state_dict(tensors(made))
         names = {f"{layer}.weight" for layer in made.ctx.roles.layers}
         self.trained = {
             n: tuple(t.detach().clone() for t in (inverse(p.detach()) if n in names else (p,)))

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 from support.pretrain import record, tiny, train
-from support.rules import Doubled
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
@@ -22,16 +21,6 @@ TOY = load_architecture("toy_resnet")
 def model() -> nn.Module:
     with stream("surgery"):
         return TOY.build(4, 4)
-
-
-def test_the_effective_weight_is_read_and_written(model: nn.Module) -> None:
-    name, layer = "layer3.0.conv1.weight", model.get_submodule("layer3.0.conv1")
-    plain = surgery.get_weight(model, name).detach().clone()
-    nn.utils.parametrize.register_parametrization(layer, "weight", Doubled())
-    assert torch.equal(surgery.get_weight(model, name), plain)
-    surgery.set_weight(model, name, plain + 1)
-    assert torch.equal(surgery.get_weight(model, name), plain + 1)
-    assert torch.equal(layer.parametrizations.weight.original, (plain + 1) / 2)
 
 
 def test_buffers_and_plain_parameters_are_written_in_place(model: nn.Module) -> None:

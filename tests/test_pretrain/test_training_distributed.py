@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.pretrain import equal, source, tiny
 from support.reporters import Recorder
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 
 from fsbench.core import distributed as ranks
 from fsbench.core import seeding
@@ -66,20 +66,6 @@ def test_rows_of_ranks_are_the_batch_of_one_process(
     assert [len(part.labels) for part in parts] == lengths
     assert [part.share for part in parts] == [n / sum(lengths) for n in lengths]
     assert whole.share == 1
-
-
-def test_a_single_process_tells_nobody_and_records_nothing() -> None:
-    gradient = torch.ones(2)
-    ALONE.sum([gradient])
-    ALONE.lead([gradient])
-    ALONE.wait()
-    assert gradient.tolist() == [1, 1]
-    assert (ALONE.total(3, CPU), ALONE.largest([3], CPU)) == (3, [3])
-    assert ALONE.agree((1, 2), CPU)
-    assert ALONE.facts() == {}
-    assert ALONE.names == ()
-    assert Ranks(1, 2).names == ("rank", 1)
-    assert not distributed.is_initialized()
 
 
 class Deaf(Ranks):

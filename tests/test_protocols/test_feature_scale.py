@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support import fakes
 from support.cli import CommandLine
+from support.protocols import noise, target
 from support.reading import episode_records
 from torch import nn
 
@@ -15,6 +16,7 @@ from fsbench.results.entry import Loaded, write_entry
 from fsbench.results.table import warn_of_scale
 from fsbench.results.verification import read_loaded
 from leaderboard.tables import rank_board
+from protocols.base import Inputs
 
 HEADS = ("linear", "logistic", "ridge", "centroid", "cosine", "knn", "soft_kmeans")
 SCALES = (0.1, 1.0, 100.0)
@@ -64,6 +66,9 @@ def test_a_head_depends_on_scale_as_it_declares(results: Path, head: str) -> Non
 
 
 def test_every_result_records_the_mean_norm(results: Path) -> None:
+    features = noise(target())
+    norm = np.linalg.norm(features, axis=1).mean()
+    assert Inputs(None, target(), features).feature_norm == pytest.approx(norm)
     folders = [results / str(scale) for scale in SCALES]
     norms = [{cell.result.feature_norm for cell in stored(folder)} for folder in folders]
     ((small,), (usual,), (large,)) = norms
