@@ -53,6 +53,7 @@ LATE = {
     for stage in ("layer3", "layer4")
     for part in ("conv1", "conv2", "downsample.0")
 } | {"fc.weight"}
+CONNECTED = "architecture=mlp head_reset.scope=fully_connected"
 HARD = "weight_decay=0.01 lr=0.1 width=4"
 Value = Callable[[Event, str], Tensor]
 """The equation of an event: its tensors, and the name of one -> what that becomes."""
@@ -60,6 +61,10 @@ Value = Callable[[Event, str], Tensor]
 
 def interpolate(lam: float) -> Value:
     return lambda event, name: (1 - lam) * event.before[name] + lam * event.start[name]
+
+
+def population_std(weight: Tensor) -> Tensor:
+    return weight.std(correction=0)
 
 
 def restore_size(measure: Callable[[Tensor], Tensor]) -> Value:
@@ -107,22 +112,12 @@ def expected_names(event: Event, names: set[str] | str) -> set[str]:
         ("full_reset", "", "parameters", interpolate(1)),
         ("full_reset", "full_reset.running_stats=true", "tensors", interpolate(1)),
         ("head_reset", "", HEAD, interpolate(1)),
-        (
-            "head_reset",
-            "architecture=mlp head_reset.scope=fully_connected",
-            HEAD | HIDDEN,
-            interpolate(1),
-        ),
+        ("head_reset", CONNECTED, HEAD | HIDDEN, interpolate(1)),
         ("shrink_perturb", "shrink_perturb.lam=1", "parameters", interpolate(1)),
         ("shrink_perturb", "shrink_perturb.lam=.25 lr=.2", "parameters", interpolate(0.25)),
         ("shrink_perturb", "shrink_perturb.lam=.8 lr=.2", "parameters", interpolate(0.8)),
         ("rescale", "lr=0.2", "kernels", restore_size(Tensor.norm)),
-        (
-            "rescale",
-            "rescale.statistic=std lr=0.2",
-            "kernels",
-            restore_size(lambda t: t.std(correction=0)),
-        ),
+        ("rescale", "rescale.statistic=std lr=0.2", "kernels", restore_size(population_std)),
         ("imp", HARD, "tensors", prune_to("start")),
         ("imp", f"{HARD} imp.rewind_epoch=null", "kernels", prune_to("before")),
         ("dsd", "dsd.fill=zero dsd.fraction=0.5", "kernels", prune_half),
@@ -188,13 +183,7 @@ FRESH = "shrink_perturb.fresh_draw=true shrink_perturb.lam=1"
         ("fc", "width=32", "fc.weight", 2 / 256, "norm"),
         ("head_reset", "width=32 head_reset.fresh_draw=true", "fc.weight", 2 / 256, "norm"),
         ("llf", "width=8", "layer4.0.conv1.weight", 2 / 288, "norm"),
-        (
-            "llf",
-            "width=8 redraw=kaiming_uniform_sqrt5",
-            "layer4.0.conv1.weight",
-            1 / 864,
-            "uniform",
-        ),
+        ("llf", SQRT5, "layer4.0.conv1.weight", 1 / 864, "uniform"),
         ("welsr", "width=8", "layer4.0.conv2.weight", 2 / 576, "norm"),
         ("shrink_perturb", FRESH, "layer4.0.conv2.weight", 2 / 576, "norm"),
     ],
