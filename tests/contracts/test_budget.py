@@ -1,9 +1,8 @@
-"""The size of the project and the circles of its sub-packages: both may only fall."""
+"""The size of the project, which may only fall, and imports without circles."""
 
 import ast
 import shutil
 import subprocess
-from collections.abc import Collection
 
 import pytest
 from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_graph
@@ -19,10 +18,6 @@ CEILINGS = {
 TRACKED_FILES = 1_060
 """Most files under version control."""
 
-# This list may only shrink: a circle that is gone is taken off, none is added.
-KNOWN_CIRCLES: tuple[frozenset[str], ...] = ()
-"""Sub-packages that import one another when the program runs."""
-
 
 def count_lines(package: str) -> int:
     paths = (ROOT / package).rglob("*.py")
@@ -35,20 +30,6 @@ def tracked_files() -> list[str]:
         pytest.skip("no git checkout: files under version control cannot be counted")
     done = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     return done.stdout.decode().rstrip("\0").split("\0")
-
-
-def judge_circles(present: Collection[frozenset[str]], listed: Collection[frozenset[str]]) -> str:
-    """Say what is wrong with circles of imports, given those that are listed; empty if nothing."""
-    new = [circle for circle in present if circle not in listed]
-    gone = [circle for circle in listed if circle not in present]
-    lines = []
-    for circle in new:
-        if any(circle < other for other in gone):
-            lines.append(f"shrank to {' <-> '.join(sorted(circle))}: list it so")
-        else:
-            lines.append(f"new circle, undo it: {' <-> '.join(sorted(circle))}")
-    lines += [f"gone, take it off the list: {' <-> '.join(sorted(circle))}" for circle in gone]
-    return "\n".join(lines)
 
 
 def test_every_package_has_a_ceiling() -> None:
@@ -66,21 +47,8 @@ def test_tracked_files_stay_below_the_ceiling() -> None:
     assert files <= TRACKED_FILES, f"{files} files are under version control: remove some"
 
 
-def test_circles_of_subpackages_are_those_of_the_list() -> None:
-    present = {frozenset(circle) for circle in circles(subpackage_graph())}
-    problems = judge_circles(present, KNOWN_CIRCLES)
-    assert not problems, problems
-
-
-def test_a_circle_that_is_new_shrank_or_went_is_reported() -> None:
-    large, small, other = frozenset("abc"), frozenset("ab"), frozenset("xy")
-    assert judge_circles([large], [large]) == ""
-    assert "new circle" in judge_circles([large, other], [large])
-    assert "new circle" in judge_circles([large], [small])
-    assert "take it off the list" in judge_circles([], [large])
-    report = judge_circles([small], [large])
-    assert "shrank to a <-> b" in report
-    assert "take it off the list: a <-> b <-> c" in report
+def test_no_subpackages_import_one_another() -> None:
+    assert circles(subpackage_graph()) == []
 
 
 def test_circles_are_strongly_connected_components() -> None:

@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "pretrain", "protocols", "leaderboard")
 
-
 LAYERS = {
     "fsbench.core": 0,
     "fsbench.data": 1,
@@ -30,18 +29,13 @@ LAYERS = {
 """A package imports from its own layer and those below; the longest prefix of a module counts."""
 
 
-def name_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
-
-
 @cache
 def modules() -> dict[str, Path]:
     """Modules of the packages by name; scripts in folders that are no package are left out."""
+    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
     return {
-        name_of(path): path
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in paths
         if (path.parent / "__init__.py").is_file()
     }
 
@@ -51,55 +45,46 @@ def tree(module: str) -> ast.Module:
     return ast.parse(modules()[module].read_text(encoding="utf8"))
 
 
-def is_for_types_only(node: ast.AST) -> bool:
-    """Whether a statement is `if TYPE_CHECKING:`, whose body never runs."""
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-
-
-def walk(node: ast.AST, typing: bool) -> Iterator[ast.AST]:
-    """All nodes below a node; imports for type checking only if `typing` is set."""
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes below a node that the program runs: nothing for type checking only."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and not typing and is_for_types_only(child):
-            for statement in child.orelse:
-                yield statement
-                yield from walk(statement, typing)
-        else:
+        is_typing = isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING")
+        if not is_typing:
             yield child
-            yield from walk(child, typing)
+        yield from walk(ast.Module(child.orelse, []) if is_typing else child)
 
 
 @cache
 def imports(module: str, typing: bool = True) -> frozenset[str]:
-    """Modules that a module imports anywhere: inside functions too, for type checking if asked."""
+    """Return the modules that a module imports anywhere, inside functions too."""
     return imported_names(tree(module), frozenset(modules()), typing) - {module}
 
 
 def imported_names(code: ast.Module, existing: Set[str], typing: bool) -> frozenset[str]:
-    """Those of the existing modules that a piece of code imports."""
+    """Return those of the existing modules that a piece of code imports.
+
+    typing: whether imports for type checking count.
+    """
     names: set[str] = set()
-    for node in walk(code, typing):
+    for node in ast.walk(code) if typing else walk(code):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                submodule = f"{node.module}.{alias.name}"
-                names.add(submodule if submodule in existing else node.module)
+            members = [f"{node.module}.{alias.name}" for alias in node.names]
+            names |= {name if name in existing else node.module for name in members}
     return frozenset(names & existing)
-
-
-def subpackage(module: str) -> str:
-    """The part of a module's name that stands for its room: `fsbench.core`, `leaderboard.board`."""
-    return ".".join(module.split(".")[:2])
 
 
 @cache
 def subpackage_graph() -> dict[str, set[str]]:
-    """Which sub-packages import which when the program runs."""
+    """Return which sub-packages, e.g. `fsbench.core`, import which when the program runs."""
     graph: dict[str, set[str]] = {}
     for module in modules():
-        edges = graph.setdefault(subpackage(module), set())
-        edges |= {subpackage(name) for name in imports(module, typing=False)}
-    return {package: edges - {package} for package, edges in graph.items()}
+        package, *others = (
+            ".".join(name.split(".")[:2]) for name in (module, *imports(module, typing=False))
+        )
+        graph.setdefault(package, set()).update({*others} - {package})
+    return graph
 
 
 def circles(graph: Mapping[str, Set[str]]) -> list[list[str]]:
@@ -112,7 +97,7 @@ def circles(graph: Mapping[str, Set[str]]) -> list[list[str]]:
 
 
 def layer_package(module: str) -> str:
-    """The entry of LAYERS that a module belongs to."""
+    """Return the entry of LAYERS that a module belongs to."""
     while module not in LAYERS:
         module = module.rpartition(".")[0]
     return module

@@ -7,11 +7,11 @@ tests/studies/list_rounds.py writes.
 import gzip
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from statistics import mean, variance
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fsbench.api.analyze import analysis_table
 from fsbench.api.listing import Row
@@ -303,8 +303,13 @@ def regime_rounds() -> Table:
 def regime_analyses() -> Table:
     """Return means over seeds, and gaps to plain training with a t test over seeds."""
     lines: Table = []
-    for network, methods in read_measures().items():
-        columns = {title: compare_measure(methods, name) for name, title in REGIME_MEASURES.items()}
+    for network, measures in read_measures().groupby("network", sort=False):
+        columns = {}
+        for name, title in REGIME_MEASURES.items():
+            values = measures[measures.measure == name].pivot(
+                index="seed", columns="method", values="value"
+            )
+            columns[title] = compare_methods(values) if "normal" in values else {}
         lines += [
             {"network": network, "method": method}
             | {title: texts.get(method, "-") for title, texts in columns.items()}
@@ -313,52 +318,40 @@ def regime_analyses() -> Table:
     return lines
 
 
-Measures = Mapping[str, Mapping[int, float]]
-"""Name of a measure -> seed -> value."""
+def read_measures() -> "DataFrame":
+    """Return the measures of the study's runs: network, method, measure, seed, value."""
+    from pandas import DataFrame
 
-
-def read_measures() -> dict[str, dict[str, Measures]]:
-    """Return the measures of the study's runs by network and method."""
-    values: dict[str, dict[str, Any]] = {}
+    rows = []
     for analysis in read_analyses(REGIME):
         training = analysis.backbone.training
         if training is None or training.view.schedule != "constant":
             continue
         view, subset = training.view, training.view.source_subset
         if subset and subset.images_per_class == SUBSET and len(view.plan.stages) == 1:
-            network = values.setdefault(name_network(analysis.backbone.architecture), {})
-            method = network.setdefault("+".join(training.methods), {})
-            for measure in analysis.finding.measures:
-                method.setdefault(measure.name, {})[view.seed] = float(measure.value)
-    return values
+            run = (name_network(analysis.backbone.architecture), "+".join(training.methods))
+            rows += [(*run, m.name, view.seed, float(m.value)) for m in analysis.finding.measures]
+    return DataFrame(rows, columns=["network", "method", "measure", "seed", "value"])
 
 
-def compare_measure(methods: Mapping[str, Measures], name: str) -> dict[str, str]:
-    """Return method -> mean (gap to plain training), starred after Holm's correction."""
-    by_seed = {method: measures[name] for method, measures in methods.items() if name in measures}
-    control = by_seed.get("normal", {})
-    gaps = {
-        method: paired_by_seed([values[seed] - control[seed] for seed in both])
-        for method, values in by_seed.items()
-        if method != "normal" and len(both := sorted(values.keys() & control.keys())) > 1
-    }
-    adjusted = holm([gap.p for gap in gaps.values()])
+def compare_methods(values: "DataFrame") -> dict[str, str]:
+    """Return method -> mean (gap to plain training), starred after Holm's correction.
+
+    values: of a measure, by seed and method; gaps are over the seeds that both have.
+    """
+    gaps = values.drop(columns="normal").sub(values["normal"], axis=0)
+    tests = {m: paired_by_seed([*g.dropna()]) for m, g in gaps.items() if g.count() > 1}
     texts = {
-        method: f" ({gaps[method].gap:+.3g}{'*' * (p < 0.05)})"
-        for method, p in zip(gaps, adjusted, strict=True)
+        m: f" ({tests[m].gap:+.3g}{'*' * (p < 0.05)})"
+        for m, p in zip(tests, holm([test.p for test in tests.values()]), strict=True)
     }
-    return {m: f"{mean(v.values()):.4g}{texts.get(m, '')}" for m, v in by_seed.items()}
+    return {m: f"{column.mean():.4g}{texts.get(m, '')}" for m, column in values.items()}
 
 
 TABLES: dict[str, Callable[[], str | Table]] = {
-    "pilot": pilot_gains,
-    "affine": pilot_affine,
-    "transfer": pilot_transfer,
-    "inside": pilot_analyses,
-    "regime_gains": regime_gains,
-    "regime_carry": regime_carry,
-    "regime_power": regime_power,
-    "regime_images": regime_images,
-    "regime_rounds": regime_rounds,
-    "regime_analyses": regime_analyses,
-}
+    draw.__name__: draw
+    for draw in (
+        pilot_gains, pilot_affine, pilot_transfer, pilot_analyses, regime_gains, regime_carry,
+        regime_power, regime_images, regime_rounds, regime_analyses,
+    )
+}  # fmt: skip

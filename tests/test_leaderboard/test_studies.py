@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import pandas
 import pytest
 import torch
 from studies import list_rounds, train_plain
@@ -18,13 +19,12 @@ def test_detectable_gains_are_those_recorded_from_statsmodels(seeds: int, gain: 
 
 def test_measures_are_compared_over_the_seeds_that_both_have() -> None:
     methods = {
-        "normal": {"margin": {0: 0.5, 1: 0.6, 2: 0.7}},
-        "lw": {"margin": {0: 0.9, 1: 1.0, 2: 1.1001, 7: 5.0}},  # gaps .4, .4, .4001
-        "swr": {"margin": {0: 0.6, 1: 0.5, 2: 0.9}},  # gaps .1, -.1, .2
-        "llf": {"margin": {0: 0.5}},
-        "fc": {},
+        "normal": {0: 0.5, 1: 0.6, 2: 0.7},
+        "lw": {0: 0.9, 1: 1.0, 2: 1.1001, 7: 5.0},  # gaps .4, .4, .4001
+        "swr": {0: 0.6, 1: 0.5, 2: 0.9},  # gaps .1, -.1, .2
+        "llf": {0: 0.5},
     }
-    assert studies.compare_measure(methods, "margin") == {
+    assert studies.compare_methods(pandas.DataFrame(methods)) == {
         "normal": "0.6",
         "lw": "2 (+0.4*)",
         "swr": "0.6667 (+0.0667)",
