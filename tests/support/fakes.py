@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fsbench.core.records import EpisodeRecords, ProbeRecords
+from fsbench.core.records import EpisodeRecords, ProbeRecords, Records
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Declaration, Flag, Provenance, Result
 from fsbench.core.seeding import uniforms
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
 from fsbench.results.outcomes import digest_records
 from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_loaded
@@ -49,18 +49,24 @@ def dataset(name: str = "folder-blobs", flags: tuple[Flag, ...] = ("custom",)) -
     )
 
 
-def official(name: str = "toy_tiles") -> DatasetRecord:
-    """A data set of the suite with its official counts, unflagged."""
+def official(name: str = "toy_tiles", subset: bool = False, images: str = "e") -> DatasetRecord:
+    """A data set of the suite, unflagged, or a subset: all images but one.
+
+    Where classes have no official counts, the images are spread over them.
+    """
     from fsbench.data.catalog import all_facts
 
     facts = all_facts()[name]
+    n, classes = facts.n_images - subset, len(facts.classes)
+    spread = tuple(n // classes + (i < n % classes) for i in range(classes))
     return DatasetRecord(
         name=name,
-        class_ids=tuple(range(len(facts.classes))),
+        class_ids=tuple(range(classes)),
         class_names=facts.classes,
-        class_counts=facts.images_per_class,
+        class_counts=facts.images_per_class or spread,
         images_hash="d" * 64,
-        fingerprint="e" * 64,
+        fingerprint=("b" if subset else images) * 64,
+        flags=("subset",) if subset else (),
     )
 
 
@@ -118,6 +124,25 @@ def probe_records(accuracy: float, name: str = "a", n_test: int = 37) -> ProbeRe
     return ProbeRecords(lrs, curve, last, best)
 
 
+def store(
+    root: Path,
+    spec: Spec,
+    records: Records,
+    *,
+    name: str = "a",
+    data: DatasetRecord | None = None,
+    backbone: BackboneFacts | None = None,
+    block: int = 0,
+    **changes: object,
+) -> Result:
+    """Write records as a result below `root`; changes go to the provenance."""
+    target = ResultStore(root, backbone or facts(name), data or dataset(), spec)
+    if not isinstance(records, EpisodeRecords):
+        return target.write(records, provenance=provenance(**changes))
+    target.write_block(block, records)
+    return target.finish(records.index.tolist(), provenance=provenance(**changes))
+
+
 def write(
     root: Path,
     accuracy: float = 0.6,
@@ -126,23 +151,18 @@ def write(
     shots: int = 1,
     data: DatasetRecord | None = None,
     index: Iterable[int] = range(N_EPISODES),
-    backbone: BackboneFacts | None = None,
-    block: int = 0,
-    **changes: object,
+    **changes: Any,
 ) -> Result:
-    """One episodic result below `root`, in this block; changes go to the provenance."""
+    """Write one episodic result; changes as in `store`."""
     data, spec = data or dataset(), episodic(shots)
-    cell = ResultStore(root, backbone or facts(name), data, spec)
-    numbers = list(index)
-    cell.write_block(block, episodes(spec, data, numbers, accuracy, name))
-    return cell.finish(numbers, provenance=provenance(**changes))
+    records = episodes(spec, data, index, accuracy, name)
+    return store(root, spec, records, name=name, data=data, **changes)
 
 
 def write_probe(
     root: Path, accuracy: float = 0.6, *, name: str = "a", data: DatasetRecord | None = None
 ) -> Result:
-    cell = ResultStore(root, facts(name), data or dataset(), probe())
-    return cell.write(probe_records(accuracy, name), provenance=provenance())
+    return store(root, probe(), probe_records(accuracy, name), name=name, data=data)
 
 
 def digests(*folders: Path) -> dict[str, str]:

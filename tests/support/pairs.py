@@ -7,7 +7,6 @@ from support import fakes
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
-from fsbench.results.store import ResultStore
 
 N = 40
 COUNT = 30
@@ -39,9 +38,7 @@ def write(
         None if dense is None else np.repeat(np.array(dense)[:, None], 5, axis=1),
         None if dense is None else np.full((len(dense), 5), COUNT - shots),
     )
-    cell = ResultStore(root, fakes.facts(name), data, spec)
-    cell.write_block(0, records)
-    cell.finish(list(numbers), provenance=fakes.provenance())
+    fakes.store(root, spec, records, name=name, data=data)
     return root
 
 

@@ -22,7 +22,6 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.results.entry import Loaded
-from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_loaded
 from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS
@@ -46,9 +45,8 @@ def test_two_specs_of_one_task_get_two_commands() -> None:
 def board_with_entry(folder: Path, **facts: object) -> Path:
     spec = SPECS[0]
     data, backbone = fakes.official(), fakes.facts(**facts)
-    cell = ResultStore(folder / "r", backbone, data, spec, model="model")
-    cell.write_block(0, fakes.episodes(spec, data, range(40), 0.5))
-    cell.finish(range(40), provenance=fakes.provenance(git_commit="a" * 40))
+    records = fakes.episodes(spec, data, range(40), 0.5)
+    fakes.store(folder / "r", spec, records, backbone=backbone, data=data, git_commit="a" * 40)
     submit(folder / "r", folder / "board", DECLARATION)
     return folder / "board"
 

@@ -9,7 +9,6 @@ from support.fakes import DECLARATION
 
 from fsbench.api.submit import submit
 from fsbench.core.records import ProbeRecords
-from fsbench.results.store import ResultStore
 from leaderboard.render.frame import make_frame
 from leaderboard.render.terminal import make_score_table
 from leaderboard.tables import rank_board
@@ -23,10 +22,7 @@ def test_the_held_out_rule_ranks(tmp_path: Path) -> None:
         curve = np.repeat(right.mean(axis=1)[:, None], spec.epochs, axis=1)
         held_out = np.array([0.5, 0.7, 0.1])
         records = ProbeRecords(np.array(spec.lrs), curve, right, right, held_out)
-        store = ResultStore(
-            tmp_path / name, fakes.facts(name), fakes_official.dataset("dogs"), spec
-        )
-        store.write(records, provenance=fakes.provenance())
+        fakes.store(tmp_path / name, spec, records, name=name, data=fakes.official("dogs"))
         declared = DECLARATION.model_copy(update={"name": name})
         submit(tmp_path / name, tmp_path / "board", declared)
     (table,) = rank_board(tmp_path / "board")

@@ -20,7 +20,6 @@ from fsbench.core.schema import DatasetRecord, Declaration, Flag
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.catalog import all_facts
-from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_loaded
 from leaderboard import official
 from leaderboard.record import BoardFile, Column
@@ -126,10 +125,10 @@ def submit_probes(
 def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) -> None:
     submit_probes(board, "whole")
     submit_probes(board, "worse", 0.6)
-    for data in (fakes_official.dataset("dogs", subset=True), fakes_official.dataset("cub200")):
+    for data in (fakes.official("dogs", subset=True), fakes.official("cub200")):
         fakes_official.write(tmp_path / "part", 0.99, data, "part")
     submit(tmp_path / "part", board, named("part"))
-    submit_probes(board, "wide", 0.9, fakes_official.dataset("dogs"))
+    submit_probes(board, "wide", 0.9, fakes.official("dogs"))
     tables = {table.track.label: table for table in rank_board(board) if table.track}
     assert list(tables) == ["probe 224px official", "probe 64px official", "probe 224px subset"]
     large, small, subset = tables.values()
@@ -151,7 +150,7 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
 
 def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: Path) -> None:
     submit_probes(board, "first")
-    copied = fakes_official.dataset("dogs", images="f")
+    copied = fakes.official("dogs", images="f")
     other = fakes_official.write(tmp_path / "b", 0.7, copied, "b")
     with pytest.raises(ValidationFailed, match="second and first: other images of dogs"):
         submit(tmp_path / "b", board, named("second"))
@@ -173,9 +172,7 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
         data = fakes.official("eurosat").model_copy(
             update={"images_hash": ids, "fingerprint": images * 64}
         )
-        store = ResultStore(tmp_path / name, fakes.facts(name), data, spec)
-        store.write_block(0, outcomes)
-        store.finish(range(600), provenance=fakes.provenance())
+        fakes.store(tmp_path / name, spec, outcomes, name=name, data=data)
     board = tmp_path / "cdfsl"
     init_board(board, "cdfsl")
     submit(tmp_path / "forged", board, named("forged"))
@@ -187,7 +184,7 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
 
 def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> None:
     for name, images in (("a", "1"), ("z", "2")):
-        part = fakes_official.dataset("dogs", subset=True, images=images)
+        part = fakes.official("dogs", subset=True, images=images)
         fakes_official.write(tmp_path / name, 0.7, part, name)
     submit(tmp_path / "a", board, named("a"))
     submit_probes(board, "official")
@@ -205,7 +202,7 @@ def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> 
 def test_parts_of_data_need_their_flag_and_unseen_targets(
     flags: tuple[Flag, ...], declared: dict[str, object], message: str, board: Path, tmp_path: Path
 ) -> None:
-    data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": flags})
+    data = fakes.official("dogs", subset=True).model_copy(update={"flags": flags})
     fakes_official.write(tmp_path / "r", 0.7, data, "a")
     with pytest.raises(ValidationFailed, match=message):
         submit(tmp_path / "r", board, named("liar", **declared))
@@ -218,7 +215,7 @@ def test_what_is_no_column_is_left_out_or_refused(
     fakes.write(toys, data=fakes.official())
     with pytest.raises(ValidationFailed, match=r"no column of transfer-2.*flowers102:probe 224px"):
         submit(toys, board, named("toys"))
-    fakes_official.write(toys, 0.7, fakes_official.dataset("dogs"), "a")
+    fakes_official.write(toys, 0.7, fakes.official("dogs"), "a")
     fakes.declare(toys)
     shown = " ".join(cli("submit", toys, "--board", board).err.split())
     left_out = "toy_tiles:5w1s/linear@ibm 32px n_query=5"
@@ -227,11 +224,10 @@ def test_what_is_no_column_is_left_out_or_refused(
 
 
 def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path) -> None:
-    data = fakes_official.dataset("dogs")
+    data = fakes.official("dogs")
     made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
-    store = ResultStore(tmp_path / "s", fakes.facts("a"), data, fakes_official.spec(seed=7))
     records = next(read_loaded(tmp_path / "r")).records
-    store.write(records, provenance=fakes.provenance())
+    fakes.store(tmp_path / "s", fakes_official.spec(seed=7), records, data=data)
     assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match="other spec"):
         submit(tmp_path / "s", board, named("seeded"))

@@ -14,7 +14,6 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.results.entry import ENTRY_FILE, write_entry
 from fsbench.results.outcomes import digest_records
-from fsbench.results.store import ResultStore
 from fsbench.results.table import build_table
 from fsbench.results.verification import find_entries, read_one_result
 
@@ -30,9 +29,7 @@ def dense(records: EpisodeRecords, total: int = TOTAL) -> EpisodeRecords:
 
 def write(root: Path, index: range = range(40), **changes: int) -> Result:
     data, spec = fakes.dataset(), fakes.episodic()
-    cell = ResultStore(root, fakes.facts(), data, spec)
-    cell.write_block(0, dense(fakes.episodes(spec, data, index, 0.6), **changes))
-    return cell.finish(list(index), provenance=fakes.provenance())
+    return fakes.store(root, spec, dense(fakes.episodes(spec, data, index, 0.6), **changes))
 
 
 def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
 from fsbench.results import summary
 from fsbench.results.entry import write_entry
 from fsbench.results.outcomes import digest_records
-from fsbench.results.store import ResultStore
 from fsbench.results.summary import scored_images
 from fsbench.results.table import build_table
 from fsbench.results.verification import find_entries, read_loaded
@@ -59,8 +58,7 @@ def write(
     test_counts: tuple[int, ...] = (),
 ) -> Result:
     data = fakes.dataset().model_copy(update={"test_counts": test_counts})
-    cell = ResultStore(root, fakes.facts(), data, spec)
-    return cell.write(block, provenance=fakes.provenance())
+    return fakes.store(root, spec, block, data=data)
 
 
 RULES = [

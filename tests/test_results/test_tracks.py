@@ -15,7 +15,6 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, by_track
 from fsbench.results.entry import Loaded
-from fsbench.results.store import ResultStore
 from fsbench.results.verification import find_entries
 from leaderboard.tables import rank_board
 
@@ -61,9 +60,8 @@ def write(
         digest = groups if track == "disjoint" else None
         data = fakes.dataset().model_copy(update={"pool": pool, "groups": digest})
         classic = spec.model_copy(update={"episode": spec.episode.classic})
-        cell = ResultStore(root, fakes.facts(name), data, spec)
-        cell.write_block(0, fakes.episodes(classic, data, range(40), accuracy, name + protocol))
-        cell.finish(range(40), provenance=fakes.provenance())
+        records = fakes.episodes(classic, data, range(40), accuracy, name + protocol)
+        fakes.store(root, spec, records, name=name, data=data)
     fakes.write_probe(root, accuracy, name=name)
 
 
