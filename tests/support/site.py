@@ -2,18 +2,15 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from support import fakes
 
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.schema import BackboneFacts, Result, ScoreRecord
+from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
-from fsbench.core.statistics import score
 from fsbench.results import assembly
 from fsbench.results.entry import Loaded, in_order, make_file, write_entry
 from leaderboard.record import BoardFile
@@ -72,10 +69,9 @@ def make_results(
     targets: Sequence[str],
     specs: Sequence[EpisodicSpec],
 ) -> list[Loaded]:
-    models = [facts] if isinstance(facts, BackboneFacts) else facts
     return [
         make_result(f"{name} {i}" if i else name, model, accuracy, target, spec)
-        for i, model in enumerate(models)
+        for i, model in enumerate([facts] if isinstance(facts, BackboneFacts) else facts)
         for target in targets
         for spec in specs
     ]
@@ -128,39 +124,18 @@ def pack(name: str, results: Sequence[Loaded], controls: Sequence[str] = ()) -> 
 def make_result(
     draws: str, facts: BackboneFacts, accuracy: float, target: str, spec: EpisodicSpec
 ) -> Loaded:
-    """A result of the template with other weights, and with outcomes of all episodes."""
-    n, drawn = spec.n_episodes, template(target, spec)
+    """Return a result of all episodes with outcomes that follow from its names."""
+    n, shape = spec.n_episodes, (spec.n_episodes, spec.episode.n_way, spec.episode.n_query)
     shared = generator(target, spec.label).normal(0, 0.08, n)
     noise = generator(draws, target, spec.label).normal(0, 0.05, n)
     right = np.clip(np.rint(QUERIES * (accuracy + shared + noise)), 0, QUERIES)
     order = generator(draws, target, spec.label, "queries").random((n, QUERIES)).argsort(1)
-    records = records_of(right, spec, order)
-    mean, ci95, n = score(records.accuracy)
-    changes = {
-        "backbone": facts,
-        "score": ScoreRecord(mean=mean, ci95=ci95, n=n),
-        "flags": tuple(flag for flag in drawn.flags if flag != "short"),
-    }
-    return Loaded(Path(target), drawn.model_copy(update=changes), records)
-
-
-def records_of(
-    right: NDArray[np.float64], spec: EpisodicSpec, order: NDArray[np.int64] | None = None
-) -> EpisodeRecords:
-    """Outcomes with so many right queries in each episode, the first ones in this order."""
-    n, shape = len(right), (spec.episode.n_way, spec.episode.n_query)
-    correct = (np.arange(QUERIES) if order is None else order) < right[:, None]
-    none = np.zeros(n, np.bool_)
-    return EpisodeRecords(np.arange(n), correct.reshape(n, *shape), none, ~none)
-
-
-@cache
-def template(target: str, spec: EpisodicSpec) -> Result:
-    """A result of one episode whose queries are all wrong."""
+    correct, none = (order < right[:, None]).reshape(shape), np.zeros(n, np.bool_)
+    records = EpisodeRecords(np.arange(n), correct, none, ~none)
     images = hashlib.sha256(target.encode()).hexdigest()  # no two data sets have equal ones
     data = fakes.official(target).model_copy(update={"images_hash": images, "fingerprint": images})
-    records = records_of(np.zeros(1), spec)
-    return assembly.build_result(fakes.facts(), data, spec, records, False, fakes.provenance())
+    result = assembly.build_result(facts, data, spec, records, False, fakes.provenance())
+    return Loaded(Path(target), result, records)
 
 
 def generator(*names: str) -> np.random.Generator:
