@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from fsbench.backbones.networks import load_architecture
-from fsbench.claims import _training, nio_gradcosine, seal_ascent, seal_knn_depth, wc_weights
+from fsbench.claims import nio_gradcosine, seal_ascent, seal_knn_depth, wc_weights
 from fsbench.claims.engine import ClaimJob, ClaimSettings
-from fsbench.claims.wc_weights import BOUND, CONTROL, END, FIRST, PHASES, PLAIN, START, WC
+from fsbench.claims.wc_weights import BOUND, CONTROL, END, FIRST, PLAIN, START, WC
 from fsbench.core import seeding
 from fsbench.core.specs import SourceSubset
 from pretrain.bases import init_scales
@@ -86,29 +86,6 @@ def test_the_moments_of_a_generation() -> None:
     assert seal_ascent.extract_moments(trace, 2) == (31, 35, 47)
 
 
-def test_a_matched_ascent_lowers_accuracy_more_than_the_papers_strength(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(seal_ascent, "EPOCHS", 4)
-    monkeypatch.setattr(seal_ascent, "IMAGES", 64)
-    strong = seal_ascent.measure(ClaimJob("matched", 0))["training accuracy (%)"]
-    monkeypatch.setattr(seal_ascent, "match_ascent", lambda recipe, images: recipe)
-    gentle = seal_ascent.measure(ClaimJob("matched", 0))["training accuracy (%)"]
-    assert len(gentle) == len(strong) == 12
-    assert gentle[:4] == strong[:4]
-    assert min(strong[4:]) < min(gentle[4:])
-
-
-@pytest.mark.parametrize("method", seal_knn_depth.RECIPES)
-def test_a_run_of_seal_is_probed(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seal_knn_depth, "EPOCHS", 4)
-    monkeypatch.setattr(seal_knn_depth, "IMAGES", 64)
-    run: Any = seal_knn_depth.measure(ClaimJob(method, 100))
-    assert len(run["accuracy of the probe (%)"]) == 4
-    assert 0 <= run["depth"] <= 4
-    assert run["chance"] == 10
-
-
 def test_the_full_run_shortens_the_papers_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a source that is generated: 2 classes of the toy source, then a small network."""
     monkeypatch.setattr(seal_knn_depth, "FULL_SOURCE", "toy_source")
@@ -144,7 +121,8 @@ def test_quantities_of_weights_by_hand() -> None:
     assert len(weights["start"]) == 3 * 9
 
 
-def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
+def test_the_control_has_the_rate_of_the_compander_at_zero_and_decay_is_the_papers() -> None:
+    """Decay times steps is, in `end`."""
     plain, wc, control = (
         wc_weights.build_compander_recipe(ClaimJob((END, arm), 0)) for arm in (PLAIN, WC, CONTROL)
     )
@@ -154,26 +132,7 @@ def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
     compander: Any = wc.method("weight_compander")
     assert (compander.a, compander.b, compander.decays) == (0.8, 0.5, "w")
     assert pytest.approx(1.2566, abs=1e-4) == BOUND
-
-
-def test_decay_times_steps_is_the_papers() -> None:
-    assert PHASES[END][1] * 60 * 11 == pytest.approx(1e-4 * 200 * 351)
-    end, start = (
-        wc_weights.build_compander_recipe(ClaimJob((phase, PLAIN), 0)) for phase in (END, START)
-    )
+    assert plain.weight_decay * 60 * 11 == pytest.approx(1e-4 * 200 * 351)
+    assert (plain.schedule, plain.milestones) == ("step", (0.45, 0.68))
+    start = wc_weights.build_compander_recipe(ClaimJob((START, PLAIN), 0))
     assert (start.weight_decay, start.schedule) == (5e-4, "constant")
-    assert (end.weight_decay, end.schedule) == (PHASES[END][1], "step")
-    assert end.milestones == (0.45, 0.68)
-
-
-def test_a_run_with_compander_starts_from_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    digits = _training.load_digits_source(0, zoom=2)
-    monkeypatch.setattr(_training, "load_colour_source", lambda job, images: digits)
-    monkeypatch.setitem(PHASES, END, (1, 1e-4, "constant"))
-    plain, wc = (wc_weights.measure(ClaimJob((END, arm), 0)) for arm in (PLAIN, WC))
-    assert 5 < plain["fit"] <= 100
-    assert 0 < wc["accuracy"] <= 100
-    assert wc["start"] == pytest.approx(plain["start"], abs=1e-6)
-    assert len(wc["largest |w|"]) == len(wc["w"]["50 %"]) == 2
-    assert wc["w"]["16 %"][1] != plain["w"]["16 %"][1]
-    assert wc["peak"] < 1

@@ -2,7 +2,6 @@
 
 from math import comb
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from fsbench.claims import (
     reinit_table3,
     reinit_table5,
 )
-from fsbench.claims.engine import ClaimJob, ClaimSettings
+from fsbench.claims.engine import ClaimSettings
 from fsbench.core import seeding
 from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 from pretrain.training.loop import train_recipe
@@ -87,27 +86,6 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
         w = [(p - 0.05 * g).detach() for p, g in zip(w, gradients, strict=True)]
     for ours, reference in zip((weights[n] for n, _ in model.named_parameters()), w, strict=True):
         torch.testing.assert_close(ours.double(), reference, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("measure", "column", "of_signal_or_penalty", "unit"),
-    [(reinit_table1.measure, column, 2.0, 100) for column in reinit_table1.METHODS]
-    + [(reinit_table5.measure, column, 0.01, 1) for column in reinit_table5.METHODS],
-)
-def test_every_column_trains(
-    measure: Any,
-    column: str,
-    of_signal_or_penalty: float,
-    unit: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(_synthetic, "STEPS", 2)
-    monkeypatch.setattr(reinit_table5, "STEPS", 10)
-    job = ClaimJob((column, of_signal_or_penalty), 0)
-    first = measure(job)
-    assert first == measure(job)
-    assert 0 < first["test"] < unit
-    assert 1 < first["fit"] <= 100
 
 
 def test_settings_of_table_5() -> None:

@@ -1,7 +1,5 @@
 """Claims of soft weight rescaling: measures by hand, and tiny runs."""
 
-from typing import Any
-
 import pytest
 import torch
 from support.rules import build, images
@@ -10,11 +8,8 @@ from torch import nn
 from fsbench.claims import _training, swr_bounds, swr_decay, swr_figure1, swr_scenarios
 from fsbench.claims._training import TrainedRun
 from fsbench.claims.engine import ClaimJob
-from fsbench.claims.swr_bounds import DIGITS, SWR
 from fsbench.claims.swr_figure1 import SETUPS
-from fsbench.claims.swr_scenarios import FULL, LIMITED, METHODS, WARM
-from fsbench.data.source import SourceDataset
-from pretrain.recipes.recipe import Recipe
+from fsbench.claims.swr_scenarios import FULL, LIMITED, WARM
 
 
 def test_norms_and_ratios_by_hand() -> None:
@@ -32,37 +27,10 @@ def test_the_bound_by_hand() -> None:
     assert measured["largest share"] == pytest.approx(2 / (1 + 0.31622776601))
 
 
-def test_a_tiny_run_of_bounds_measures_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(swr_bounds.EPOCHS, DIGITS, 2)
-    monkeypatch.setitem(swr_bounds.LAMS, DIGITS, 1.0)
-    monkeypatch.setattr(_training, "BATCH", 256)
-    run: dict[str, Any] = swr_bounds.measure(ClaimJob(SWR, 0))
-    assert len(run["norm"]) == len(run["balancedness"]) == 3
-    assert len(run["test accuracy (%)"]) == 2
-    assert run["norm"][2] == pytest.approx(run["norm"][0], rel=1e-5)
-    assert all(0.5 < value < 1 for value in run["balancedness"])
-    assert run["balancedness"][0] != run["balancedness"][2]
-    assert run["fit"] > 5
-
-
 def test_growth_by_hand() -> None:
     """Start 2, 6 when the rate first drops (half of 8 epochs), 3 at the end: a quarter is kept."""
     growth = swr_decay.measure_growth([2, 3, 4, 5, 6, 5, 4, 3, 3])
     assert growth == {"early growth": 200, "kept": 0.25}
-
-
-def test_only_re_anchored_norms_stay_after_the_drop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swr_decay, "EPOCHS", 4)
-    monkeypatch.setattr(_training, "BATCH", 128)
-    for method in ("SWR", "SWR + re-init"):
-        monkeypatch.setitem(swr_decay.METHODS[method], "lam", 0.2)
-    runs: dict[str, Any] = {m: swr_decay.measure(ClaimJob(m, 0)) for m in swr_decay.METHODS}
-    assert all(len(r["norm"]) == 5 and len(r["test accuracy (%)"]) == 4 for r in runs.values())
-    assert len({run["norm"][0] for run in runs.values()}) == 1
-    assert runs["SWR"]["norm"][2] == runs["SWR + re-init"]["norm"][2]
-    assert runs["SWR"]["kept"] < 0.5 < 0.95 < runs["SWR + re-init"]["kept"]
-    assert runs["vanilla"]["norm"][-1] > runs["vanilla"]["norm"][2]
-    assert runs["SWR"]["final"] == runs["SWR"]["test accuracy (%)"][-1]
 
 
 def test_the_correction_scales_the_function() -> None:
@@ -125,25 +93,3 @@ def test_measures_of_stages_by_hand() -> None:
         "test accuracy (%) by stage": [60, 80, 91],
         "test accuracy (%) after the first stage": [50, 80, 85, 91],
     }
-
-
-def test_a_run_uses_the_images_and_epochs_of_its_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[int, int, int]] = []
-
-    def train(recipe: Recipe, source: SourceDataset) -> Any:
-        calls.append((len(source.train), recipe.plan.epochs, len(recipe.plan.stages)))
-        stages = [50.0] * len(recipe.plan.stages)
-        return TrainedRun([50.0] * len(stages) * recipe.plan.epochs, stages, [100.0] * 200)
-
-    monkeypatch.setattr(_training, "train_once", train)
-    for scenario in swr_scenarios.SETUPS:
-        swr_scenarios.measure(ClaimJob((scenario, "SWR"), 0))
-    assert calls == [(500, 120, 2), (1437, 30, 10), (1437, 60, 10)]
-
-
-@pytest.mark.parametrize("name", list(METHODS))
-def test_every_method_trains_in_stages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(swr_scenarios.SETUPS, WARM, (64, 1))
-    run: dict[str, Any] = swr_scenarios.measure(ClaimJob((WARM, name), 0))
-    assert len(run["test accuracy (%) by stage"]) == 2
-    assert run["test accuracy (%) after the first stage"] == [run["final"]]

@@ -155,10 +155,7 @@ def test_equal_classes_have_one_score(tmp_path: Path) -> None:
     even = write(tmp_path / "b", NEIGHBOURS, ImageRecords(rows(6, n=12)[0]), (2,) * 6)
     assert even.by_class is not None
     assert even.by_class.balanced_accuracy.mean == even.by_class.accuracy.mean == 0.5
-    assert [row[0] for row in build_table([even]).rows] == [
-        "folder-blobs:knn 32px",
-        "source (in-domain)",
-    ]
+    assert [row[0] for row in build_table([even]).rows[:-1]] == ["folder-blobs:knn 32px"]
 
 
 @pytest.mark.parametrize(
@@ -210,8 +207,7 @@ def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
     result = write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0]))
     assert (str(result.task), result.score.mean, result.score.n) == ("folder-blobs:knn", 0.7, 10)
     assert result.details == {}
-    (folder,) = find_entries(tmp_path)
-    write_entry(folder, [(result, ImageRecords(rows(8)[0]))])
+    write_entry(find_entries(tmp_path)[0], [(result, ImageRecords(rows(8)[0]))])
     with pytest.raises(ValidationFailed, match=r"says 70\.00 .*, its outcomes give 80\.00"):
         read(tmp_path)
 
@@ -230,11 +226,13 @@ def test_both_rules_are_rows_of_the_table_with_the_source_accuracy(tmp_path: Pat
         "folder-blobs:probe lr-held-out best on test": "90.00",
         "source (in-domain)": "25.00",
     }
-    text = table.note
-    assert "probe: best learning rate and epoch, picked on the test images as SEAL" in text
-    assert "lr held out: learning rate picked on a held-out part of train, last epoch" in text
-    assert "knn: k nearest training images vote" in text
+    for text in (
+        "probe: best learning rate and epoch, picked on the test images as SEAL",
+        "lr held out: learning rate picked on a held-out part of train, last epoch",
+        "knn: k nearest training images vote",
+    ):
+        assert text in table.note
     assert "±" in table.rows[2][1]
     table = build_table([write(tmp_path, PLAIN, records(False))])
-    assert [row[0] for row in table.rows] == ["folder-blobs:probe 32px", "source (in-domain)"]
+    assert [row[0] for row in table.rows[:-1]] == ["folder-blobs:probe 32px"]
     assert "held" not in table.note

@@ -1,7 +1,9 @@
 """The results tree: names, journal, completeness, growth, flags."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from support.reporters import Recorder
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results.entry import read_entry
 from fsbench.results.names import model_name, result_flags
@@ -82,56 +85,41 @@ def test_no_clock_value_reaches_the_records(tmp_path: Path) -> None:
     assert a == b
 
 
+def finish(target: ResultStore, episodes: Iterable[int], **facts: Any) -> Result:
+    return target.finish(list(episodes), **{"provenance": fakes.provenance()} | facts)
+
+
 def test_unfinished_blocks_are_found_again(tmp_path: Path) -> None:
     first = open_store(tmp_path)
     run(first, range(40), [0, 2])
+    with pytest.raises(ValidationFailed, match=r"episodes 8-15, 24-39 "):
+        finish(first, range(40))
     again = open_store(tmp_path)
     assert blocks_done(again) == {0, 2}
     assert again.missing_blocks({0: range(8)}) == []
     assert again.missing_blocks({0: range(9)}) == [0]
     assert again.complete_result() is None
     run(again, range(40), [1, 3, 4])
-    result = again.finish(range(40), provenance=fakes.provenance())
-    assert result == fakes.write(tmp_path / "whole", command=result.provenance.command)
+    assert finish(again, range(40)) == fakes.write(tmp_path / "whole")
     assert blocks_done(again) == set()
-
-
-def test_finishing_too_early_names_the_missing_episodes(tmp_path: Path) -> None:
-    target = open_store(tmp_path)
-    run(target, range(40), [0, 2])
-    with pytest.raises(ValidationFailed, match=r"episodes 8-15, 24-39 "):
-        target.finish(range(40), provenance=fakes.provenance())
-    assert blocks_done(target) == {0, 2}
     with pytest.raises(ValidationFailed, match="nothing to merge"):
-        open_store(tmp_path / "empty").finish(range(3), provenance=fakes.provenance())
+        finish(open_store(tmp_path / "empty"), range(3))
 
 
-def test_a_result_is_complete_for_fewer_and_grows_for_more(tmp_path: Path) -> None:
+def test_a_result_grows_by_episodes_that_fit_and_is_forgotten(tmp_path: Path) -> None:
     target = open_store(tmp_path)
     run(target, range(20))
-    small = target.finish(range(20), provenance=fakes.provenance())
+    small = finish(target, range(20))
     assert small.flags == ("short", "custom")
     assert [target.complete_result(range(n)) for n in (1, 20, 21)] == [small, small, None]
     assert target.missing_blocks({0: range(16)}) == []
-    run(target, range(40), [2, 3, 4])  # block 2 overlaps episodes 16-19
-    whole = target.finish(range(40), provenance=fakes.provenance())
-    assert whole.flags == ("custom",)
-    assert whole == fakes.write(tmp_path / "whole")
-
-
-def test_growing_keeps_old_episodes_and_refuses_other_outcomes(tmp_path: Path) -> None:
-    target = open_store(tmp_path)
-    run(target, range(20))
-    target.finish(range(20), provenance=fakes.provenance())
-    run(target, range(40), [2, 3, 4], accuracy=0.9)
+    run(target, range(40), [2, 3, 4], accuracy=0.9)  # block 2 overlaps episodes 16-19
     with pytest.raises(ValidationFailed, match=r"episodes 1[67].* differ"):
-        target.finish(range(40), provenance=fakes.provenance())
-
-
-def test_clear_forgets_result_and_journal(tmp_path: Path) -> None:
-    target = open_store(tmp_path)
-    run(target, range(16))
-    target.finish(range(16), provenance=fakes.provenance())
+        finish(target, range(40))
+    target.remove_blocks(target.block_files())
+    run(target, range(40), [2, 3, 4])
+    whole = finish(target, range(40))
+    assert (whole, whole.flags) == (fakes.write(tmp_path / "whole"), ("custom",))
     run(target, range(40), [2])
     target.clear()
     assert target.complete_result() is None
@@ -146,51 +134,43 @@ def test_another_environment_neither_resumes_nor_grows(tmp_path: Path) -> None:
     assert blocks_done(open_store(tmp_path, **one)) == {0, 1}
     other = open_store(tmp_path, **two)
     assert blocks_done(other) == set()
-    target.finish(range(16), provenance=fakes.provenance())
+    finish(target, range(16))
     assert other.complete_result(range(16)), "a complete result is read in any environment"
     with pytest.raises(ValidationFailed, match=r"threads: 1 -> 2.*\n.*--overwrite"):
         other.complete_result(range(40))
     run(other, range(40), [2, 3, 4])
     with pytest.raises(ValidationFailed, match="threads: 1 -> 2"):
-        other.finish(range(40), provenance=fakes.provenance(threads=2))
+        finish(other, range(40), provenance=fakes.provenance(threads=2))
 
 
 def test_other_images_or_features_are_refused(tmp_path: Path) -> None:
     fakes.write(tmp_path)
-    spec = fakes.episodic()
     moved = fakes.dataset().model_copy(update={"fingerprint": "f" * 64})
     with pytest.raises(ValidationFailed, match="other images"):
-        ResultStore(tmp_path, fakes.facts(), moved, spec).earlier()
+        ResultStore(tmp_path, fakes.facts(), moved, fakes.episodic()).earlier()
     other = fakes.facts(features="cls token")
     with pytest.raises(ValidationFailed, match="other features"):
-        ResultStore(tmp_path, other, fakes.dataset(), spec).earlier()
+        ResultStore(tmp_path, other, fakes.dataset(), fakes.episodic()).earlier()
 
 
 def test_shards_of_one_folder_come_together(tmp_path: Path) -> None:
     target = open_store(tmp_path)
-    even = [i for i in range(40) if i // BLOCK % 2 == 0]
-    odd = [i for i in range(40) if i // BLOCK % 2 == 1]
     run(target, range(40))
-    part = target.finish(even, provenance=fakes.provenance())
+    part = finish(target, [i for i in range(40) if i // BLOCK % 2 == 0])
     assert part.flags == ("custom", "shard")
     assert blocks_done(target) == {1, 3}
-    assert target.finish(odd, provenance=fakes.provenance()) == fakes.write(tmp_path / "whole")
+    whole = finish(target, [i for i in range(40) if i // BLOCK % 2 == 1])
+    assert whole == fakes.write(tmp_path / "whole")
 
 
-def test_limited_only_while_episodes_are_missing(tmp_path: Path) -> None:
+def test_flags_keep_one_order_and_limited_counts_while_episodes_are_missing(tmp_path: Path) -> None:
     target = open_store(tmp_path)
     run(target, range(8))
-    few = target.finish(range(8), limited=True, provenance=fakes.provenance())
-    assert few.flags == ("limited", "custom")
+    assert finish(target, range(8), limited=True).flags == ("limited", "custom")
     run(target, range(40), [1, 2, 3, 4])
-    whole = target.finish(range(40), limited=True, provenance=fakes.provenance())
-    assert whole.flags == ("custom",)
-
-
-def test_flags_keep_one_order() -> None:
+    assert finish(target, range(40), limited=True).flags == ("custom",)
     data = fakes.dataset(flags=("custom", "subset"))
-    index = np.array([0, 2])
-    flags = result_flags(data, fakes.episodic(), index, limited=True)
+    flags = result_flags(data, fakes.episodic(), np.array([0, 2]), limited=True)
     assert flags == ("subset", "limited", "custom", "shard")
     assert result_flags(data, fakes.probe(), None, limited=False) == ("subset", "custom", "derived")
 

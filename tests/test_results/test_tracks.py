@@ -45,20 +45,20 @@ def test_probes_stand_with_every_version_of_their_size() -> None:
 def write(
     root: Path, accuracy: float, name: str = "a", groups: str = "a" * 64, shots: int = 1
 ) -> None:
-    """Four versions of one cell, and a probe of the smaller size."""
+    """Four versions of one task, and a probe of the smaller size."""
     base = fakes.episodic(shots).model_dump()
-    for protocol, pool, track, size in (
-        ("ibm", "full", "classic", 32),
-        ("startup", "labeled_80", "classic", 32),
-        ("ibm-disjoint", "full", "disjoint", 32),
-        ("ibm", "full", "classic", 84),
+    for protocol, pool, size in (
+        ("ibm", "full", 32),
+        ("startup", "labeled_80", 32),
+        ("ibm-disjoint", "full", 32),
+        ("ibm", "full", 84),
     ):
-        episode = base["episode"] | {"pool": pool, "track": track}
-        spec = EpisodicSpec.model_validate(
-            base | {"protocol": protocol, "episode": episode, "image": {"input_size": size}}
-        )
-        digest = groups if track == "disjoint" else None
-        data = fakes.dataset().model_copy(update={"pool": pool, "groups": digest})
+        is_disjoint = protocol.endswith("disjoint")
+        track = {"pool": pool, "track": "disjoint" if is_disjoint else "classic"}
+        changes = {"protocol": protocol, "episode": base["episode"] | track}
+        spec = EpisodicSpec.model_validate(base | changes | {"image": {"input_size": size}})
+        of_images = {"pool": pool, "groups": groups if is_disjoint else None}
+        data = fakes.dataset().model_copy(update=of_images)
         classic = spec.model_copy(update={"episode": spec.episode.classic})
         records = fakes.episodes(classic, data, range(40), accuracy, name + protocol)
         fakes.store(root, spec, records, name=name, data=data)
@@ -82,21 +82,14 @@ def test_show_prints_a_table_a_version(tmp_path: Path, cli: CommandLine) -> None
         assert ("probe" in part) == (size == "32px")
 
 
-def test_a_board_ranks_every_version_on_its_own(tmp_path: Path) -> None:
-    write(tmp_path / "r", 0.6)
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
-    versions = ("ibm 32px", "ibm 84px", "ibm-disjoint 32px", "startup 32px")
-    episodic = [f"folder-blobs:5w1s/linear@{version} n_query=5" for version in versions]
-    columns = [table.ranking.columns for table in rank_board(tmp_path / "board")]
-    assert sorted(columns) == sorted(
-        [*((name,) for name in episodic), ("folder-blobs:probe 32px",)]
-    )
-
-
-def test_groups_are_one_in_an_entry_and_on_a_board(tmp_path: Path) -> None:
+def test_a_board_ranks_every_version_on_its_own_over_its_first_groups(tmp_path: Path) -> None:
     """The columns of a board are those of its first entry, groups included."""
     write(tmp_path / "r", 0.6)
     submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    versions = ("ibm 32px", "ibm 84px", "ibm-disjoint 32px", "startup 32px")
+    names = [f"folder-blobs:5w1s/linear@{version} n_query=5" for version in versions]
+    columns = [table.ranking.columns for table in rank_board(tmp_path / "board")]
+    assert sorted(columns) == [*((name,) for name in names), ("folder-blobs:probe 32px",)]
     write(tmp_path / "other", 0.6, groups="b" * 64)
     with pytest.raises(ValidationFailed, match=r"1 problem.*\n.*ibm-disjoint.*other images"):
         submit(tmp_path / "other", tmp_path / "board", DECLARATION.model_copy(update={"name": "o"}))
