@@ -51,7 +51,7 @@ def match_controls(row: Row, named: Sequence[Row]) -> Controls:
     schedule = training.view.schedule
     if schedule not in OTHER:
         other: Match | str = f"schedule {schedule} has no counterpart"
-    elif training.rounds < 2:
+    elif len(training.view.plan.stages) * training.view.plan.rounds < 2:
         other = "one round: nothing restarts"
     else:
         other = match_plain(row, by_use.get(training.conditions(OTHER[schedule])))

@@ -74,7 +74,7 @@ def select_published(
     Papers state no more than classic, inductive episodes on official data; other tracks have none.
     sources: pretraining data of the entries, on which in-domain accuracies are shown.
     """
-    if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
+    if track and (track.transductive or "disjoint" in track.label or track.data == "subset"):
         return ()
     tasks = [column.task for column in columns]
     is_mixed = track is None or track.adaptation in {None, PROBES}

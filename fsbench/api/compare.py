@@ -366,7 +366,8 @@ def measure_gap(
 ) -> Gap:
     """Return the gap of the unweighted mean over these tasks. goal: the gap to plan for."""
     gaps, draws = [x.gaps for x in pairs], [x.draws for x in pairs]
-    paired, sd = statistics.measure_columns(gaps, draws), statistics.overall_sd(gaps, draws)
+    [paired] = statistics.measure_rows([gaps], [draws])
+    sd = statistics.overall_sd(gaps, draws)
     half = paired.ci95
     if paired.fewest < FEW and paired.se > 0:
         half = compute_student_interval(paired.gap, paired.se, paired.freedom).ci95

@@ -153,7 +153,8 @@ def run_tasks(evaluations: "Iterable[Evaluation]", yes: bool) -> Results:
         for task in evaluation.share:
             results.append(evaluation.run(task))
             paths.append(evaluation.store(task).folder)
-            progress.log_detail(evaluation.report, f"{results[-1].column}: {paths[-1]}")
+            if progress.VERBOSITY.get() > 0:
+                evaluation.report.log(f"{results[-1].column}: {paths[-1]}")
     return Results(results, paths)
 
 
@@ -290,7 +291,7 @@ class Evaluation:
         if isinstance(spec, KnnSpec):
             records = knn.evaluate_knn_probe(inputs, spec, train, test)
         else:
-            views = self.read_views(task, spec) if spec.n_views else None
+            views = self.read_views(task, spec, spec.views) if spec.views else None
             records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
         return store.write(
             records,
@@ -300,24 +301,17 @@ class Evaluation:
         )
 
     def request_view(self, task: TaskId, spec: ProbeSpec) -> FeatureRequest:
-        """Return the request of the first random view of all training images.
-
-        Features are stored for the augmentation `views`, else made on the way.
-        """
+        """Return the request of the first random view of all training images."""
         whole = self.targets.request_all(self.backbone, task, spec.image)
-        stored = whole.fingerprint if spec.augmentation == "views" else ""
         train = whole.dataset.take(split_dataset(whole.dataset)[0])
-        return replace(whole, dataset=train, fingerprint=stored, view=RandomView(spec.seed, 0))
+        return replace(whole, dataset=train, view=RandomView(spec.seed, 0))
 
-    def read_views(self, task: TaskId, spec: ProbeSpec) -> linear.ViewFeatures:
+    def read_views(self, task: TaskId, spec: ProbeSpec, views: int) -> linear.ViewFeatures:
         """Return epoch -> features of a random view of all training images."""
         first, store = self.request_view(task, spec), self.targets.features
 
         def read(epoch: int) -> NDArray[np.float32]:
-            request = replace(first, view=RandomView(spec.seed, epoch % spec.n_views))
-            if request.fingerprint:
-                return store.get(request)
-            return np.concatenate([block for _, block in store.rows(request)])
+            return store.get(replace(first, view=RandomView(spec.seed, epoch % views)))
 
         return read
 
@@ -383,9 +377,9 @@ class Evaluation:
                 whole = self.targets.request_all(self.backbone, task, spec.image)
                 if not self.targets.features.holds(whole):
                     missing[task.dataset, pool_of(task)] = len(whole.dataset), whole
-            if isinstance(spec, ProbeSpec) and spec.n_views and not self.store(task).earlier():
+            if isinstance(spec, ProbeSpec) and spec.views and not self.store(task).earlier():
                 view = self.request_view(task, spec)
-                missing[task] = len(view.dataset) * spec.n_views, view
+                missing[task] = len(view.dataset) * spec.views, view
         return list(missing.values())
 
     def estimate_extraction(self) -> Iterator[WorkEstimate]:

@@ -114,8 +114,8 @@ def parse_models(options: ModelOptions) -> list[Model]:
 
 PROBE_PREFIX = "probe"
 PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
-    "probe": ("augmentation", "views", "schedule", "select", "epoch", "score"),
-    "knn": ("k", "metric", "weights", "temperature", "score"),
+    "probe": ("views", "schedule", "select", "epoch", "score"),
+    "knn": ("k", "metric", "score"),
 }
 """Settings of each probe, all visible in the name of its column."""
 HELD_OUT = 0.1

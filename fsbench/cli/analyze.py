@@ -13,8 +13,7 @@ FEATURES = ("name", "pool", "layers", "features", "mean", "std", "batch_size", "
 def analyze(chosen: AnalysisOptions, as_json: options.Json = False) -> None:
     """Analyze backbones: write records beside their results and one figure per analysis."""
     from fsbench.api import analyze as api
-    from fsbench.core.panels import draw_views
-    from fsbench.core.plotting import write_figure
+    from fsbench.core.plotting import draw_views, write_figure
 
     output = Path(chosen.output or "results")
     analyzer = api.Analyzer(

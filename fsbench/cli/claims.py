@@ -70,8 +70,7 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
     from fsbench.claims import CLAIMS
     from fsbench.core import process
     from fsbench.core.io import write_atomic
-    from fsbench.core.panels import draw_views
-    from fsbench.core.plotting import write_figure
+    from fsbench.core.plotting import draw_views, write_figure
 
     started = RunContext(process.resolve_device(settings.device))
     outcome = CLAIMS.load(name).run(settings, console.reporter())

@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fsbench.core.errors import FsbenchError
 from fsbench.core.io import write_atomic
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.progress import Reporter
 
 ARRAY, META = "array.npy", "meta.json"
 MARK_SECONDS = 1.0
@@ -42,17 +42,14 @@ def read_array(
 ) -> CachedArray | None:
     """Map the array of a folder; None if it is missing or damaged.
 
-    mode: of numpy's mapping. It is copy on write, not read only, by default: torch.from_numpy warns
-    about read-only arrays.
+    mode: of numpy's mapping; copy on write, since torch.from_numpy warns about read-only arrays.
     """
-    try:
+    with suppress(OSError, ValueError, LookupError, TypeError):
         meta = json.loads((folder / META).read_text(encoding="utf8"))
         array = np.load(folder / ARRAY, mmap_mode=mode)
         done = hashlib.sha256(np.ascontiguousarray(array[: meta["rows"]]).data)
         if array.shape == shape and done.hexdigest() == meta["sha256"]:
             return CachedArray(array, meta["rows"], done)
-    except (OSError, ValueError, LookupError, TypeError):
-        pass
     return None
 
 
@@ -73,10 +70,9 @@ def load_array(
             report.log(f"{folder} is damaged: computing it again")
             shutil.rmtree(folder)
         compute()
-        cached = read_array(folder, shape)
-    if cached is None:
-        raise FsbenchError(f"{folder} differs from what was written", fix="check the disk")
-    return cached
+        if cached := read_array(folder, shape):
+            return cached
+    raise FsbenchError(f"{folder} differs from what was written", fix="check the disk")
 
 
 @contextmanager
@@ -100,7 +96,7 @@ class ArrayWriter:
     """
 
     def __init__(
-        self, folder: Path, shape: tuple[int, ...], dtype: DTypeLike, report: Reporter = SILENT
+        self, folder: Path, shape: tuple[int, ...], dtype: DTypeLike, report: Reporter
     ) -> None:
         self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
         self.rows, self.hash, self.marked = 0, hashlib.sha256(), time.monotonic()

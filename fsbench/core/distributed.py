@@ -48,13 +48,11 @@ class Ranks:
 
     def sum(self, tensors: Sequence[Tensor]) -> None:
         """Replace the tensors by their sums over the ranks, the same bits on each of them."""
-        if self.size > 1:
-            in_place(distributed.all_reduce, tensors)
+        self._apply(distributed.all_reduce, tensors)
 
     def lead(self, tensors: Sequence[Tensor]) -> None:
         """Replace the tensors by those of rank 0."""
-        if self.size > 1:
-            in_place(lambda flat: distributed.broadcast(flat, src=0), tensors)
+        self._apply(lambda flat: distributed.broadcast(flat, src=0), tensors)
 
     def total(self, number: int, device: torch.device) -> int:
         """Return the sum of a number over the ranks."""
@@ -64,13 +62,23 @@ class Ranks:
 
     def largest(self, numbers: Sequence[int], device: torch.device) -> list[int]:
         """Return the largest of the ranks' numbers at each position."""
-        if self.size == 1:
+        if self.size == 1:  # without a wait for the device
             return list(numbers)
         tensor = torch.tensor(numbers, device=device)
-        with watched_peers():
-            distributed.all_reduce(tensor, distributed.ReduceOp.MAX)
-        largest: list[int] = tensor.tolist()
-        return largest
+        self._apply(lambda flat: distributed.all_reduce(flat, distributed.ReduceOp.MAX), [tensor])
+        return [int(number) for number in tensor.cpu()]
+
+    @torch.no_grad()
+    def _apply(self, collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) -> None:
+        """Run one collective operation in place for all tensors of a type, in their order."""
+        for dtype in dict.fromkeys(tensor.dtype for tensor in tensors) if self.size > 1 else ():
+            alike = [tensor for tensor in tensors if tensor.dtype == dtype]
+            flat = torch.cat([tensor.reshape(-1) for tensor in alike])
+            with watched_peers():
+                collective(flat)
+            parts = torch.split(flat, [tensor.numel() for tensor in alike])
+            for tensor, part in zip(alike, parts, strict=True):
+                tensor.copy_(part.view(tensor.shape))
 
     def wait(self) -> None:
         if self.size > 1:
@@ -79,8 +87,7 @@ class Ranks:
 
     def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
         """Return whether all ranks gave the same numbers."""
-        negated = [-number for number in numbers]
-        largest = self.largest([*numbers, *negated], device)
+        largest = self.largest([*numbers, *(-number for number in numbers)], device)
         return largest[len(numbers) :] == [-number for number in largest[: len(numbers)]]
 
     def facts(self) -> dict[str, Any]:
@@ -89,18 +96,6 @@ class Ranks:
 
 
 ALONE = Ranks()
-
-
-@torch.no_grad()
-def in_place(collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) -> None:
-    """Run one collective operation for all tensors of a type together, in their order."""
-    for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
-        alike = [tensor for tensor in tensors if tensor.dtype == dtype]
-        flat = torch.cat([tensor.reshape(-1) for tensor in alike])
-        with watched_peers():
-            collective(flat)
-        for tensor, part in zip(alike, torch.split(flat, [t.numel() for t in alike]), strict=True):
-            tensor.copy_(part.view(tensor.shape))
 
 
 @contextmanager

@@ -16,15 +16,13 @@ class FsbenchError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, fix: str = "") -> None:
-        self.message = message
-        self.fix = fix
+        self.message, self.fix = message, fix
         super().__init__(f"{message}\n  fix: {fix}" if fix else message)
 
-    def within(self, place: object) -> Self:
-        """Return the same error with the file that it is about before its message."""
-        located = type(self).__new__(type(self))
-        FsbenchError.__init__(located, f"{place}: {self.message}", fix=self.fix)
-        return located
+    def within(self, file: object) -> Self:
+        """Return the error with the file that it is about before its message."""
+        FsbenchError.__init__(self, f"{file}: {self.message}", fix=self.fix)
+        return self
 
 
 class UsageError(FsbenchError):
@@ -46,15 +44,11 @@ def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
     """
     short = name.lower()
     originals = {original.lower(): original for original in sorted(names, reverse=True)}
-    tails = {lower.rpartition("/")[2]: original for lower, original in originals.items()}
-    spellings = (originals, tails)
-    near = [spelling[short] for spelling in spellings if short in spelling]
-    for spelling in spellings:
-        near += [spelling[match] for match in get_close_matches(short, spelling, n, CUTOFF)]
+    spellings = {lower.rpartition("/")[2]: name for lower, name in originals.items()} | originals
+    near = get_close_matches(short, spellings, 2 * n, CUTOFF)
     if len(short) >= 3:
-        longer = sorted((k for k in originals if k.startswith(short)), key=lambda k: (len(k), k))
-        near += [originals[k] for k in longer]
-    return list(dict.fromkeys(near))[:n]
+        near += sorted((k for k in originals if k.startswith(short)), key=lambda k: (len(k), k))
+    return list(dict.fromkeys(spellings[spelling] for spelling in near))[:n]
 
 
 def plural(noun: str) -> str:

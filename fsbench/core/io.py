@@ -28,12 +28,8 @@ MAX_JSON = 4 * 2**20
 """Bytes of a JSON file; a Result takes about 4 kB, one with a thousand classes 60 kB."""
 MAX_TEXT = 64 * 2**10
 """Bytes of a TOML or YAML file: their parsers are slow."""
-MAX_DEPTH = 8
-"""Nesting of a YAML file."""
-
 MAX_NUMBER = 1e30
 """Size of a number in a JSON file; the largest real ones are FLOPs of a pretraining."""
-
 TEMPORARY = ".fsbench.tmp"
 """End of the name of a file that is being written."""
 ABANDONED_SECONDS = 24 * 3600
@@ -60,19 +56,20 @@ def open_cache(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+        return folder
     except OSError as error:
-        temporary = Path(tempfile.mkdtemp(prefix="fsbench-cache-"))
-        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        for entry in folder.glob("*/*"):
-            if entry.suffix not in {".lock", ".partial"}:
-                (temporary / entry.parent.name).mkdir(exist_ok=True)
-                (temporary / entry.parent.name / entry.name).symlink_to(entry.absolute())
-        console_reporter().log(
-            f"{folder} cannot be written ({error.strerror}): works without keeping features and "
-            "images; --cache DIR or FSBENCH_CACHE chooses another folder"
-        )
-        return temporary
-    return folder
+        reason = error.strerror
+    temporary = Path(tempfile.mkdtemp(prefix="fsbench-cache-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    for entry in folder.glob("*/*"):
+        if entry.suffix not in {".lock", ".partial"}:
+            (temporary / entry.parent.name).mkdir(exist_ok=True)
+            (temporary / entry.parent.name / entry.name).symlink_to(entry.absolute())
+    console_reporter().log(
+        f"{folder} cannot be written ({reason}): works without keeping features and images; "
+        "--cache DIR or FSBENCH_CACHE chooses another folder"
+    )
+    return temporary
 
 
 @contextmanager
@@ -118,13 +115,8 @@ def write_record(path: Path, record: Frozen) -> None:
 
 def read_record(path: Path, kind: type[Model]) -> Model:
     """Read a record. Raise ValidationFailed naming the file and every wrong field."""
-    return parse_record(read_json(path), kind, path)
-
-
-def parse_record(data: Any, kind: type[Model], path: Path) -> Model:
-    """Return parsed data as a record; `path` is for the message only."""
     fix = "correct these fields; restore a file that fsbench wrote instead of editing it"
-    about = f"{path} is not a valid {kind.__name__}"
+    data, about = read_json(path), f"{path} is not a valid {kind.__name__}"
     with refuse_invalid(ValidationFailed, about, fix, kind.model_fields):
         return kind.model_validate(data)
 
@@ -148,14 +140,13 @@ def explain_errors(error: ValidationError, allowed: Iterable[str] = ()) -> str:
     errors = error.errors(include_input=False, include_url=False, include_context=False)
     texts = []
     for details in errors[:8]:
-        field, message = ".".join(map(str, details["loc"])), details["msg"]
+        field = ".".join(map(str, details["loc"]))
+        text = f"{field}: {details['msg']}" if field else details["msg"]
         if details["type"] == "extra_forbidden":
-            near = nearest_names(field, allowed)
-            text = f"unknown key '{field}'" + (f", use '{near[0]}'" if near else "")
-        else:
-            text = f"{field}: {message}" if field else message
+            near = [f", use '{name}'" for name in nearest_names(field, allowed)]
+            text = "".join([f"unknown key '{field}'", *near])
         texts.append(text[:200])
-    return "; ".join(texts) + (f"; and {len(errors) - 8} more" if len(errors) > 8 else "")
+    return "; ".join([*texts, *([f"and {len(errors) - 8} more"] if len(errors) > 8 else [])])
 
 
 def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
@@ -251,36 +242,26 @@ def read_mapping(file: Path, allowed: str, *, as_written: bool = False) -> dict[
 
 
 def _read_text(file: Path, as_written: bool) -> Any:
+    """Read TOML, or YAML without aliases (they grow without end), tags and duplicate keys."""
     import tomllib
 
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = {} if as_written else yaml.SafeLoader.yaml_implicit_resolvers
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise ValueError("it holds an alias")
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            return unique_keys(self.construct_pairs(node, deep=True))
+
     try:
         text = read_bytes(file, MAX_TEXT).decode("utf-8-sig")
-        return tomllib.loads(text) if file.suffix == ".toml" else plain_yaml(text, as_written)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        return tomllib.loads(text) if file.suffix == ".toml" else Loader(text).get_single_data()
+    except (OSError, TypeError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValidationFailed(
             f"{file} cannot be read: {error}", fix="write it as JSON, TOML or YAML in UTF-8"
         ) from error
-
-
-def plain_yaml(text: str, as_written: bool = False) -> Any:
-    """Return the values of a YAML text. Raise ValueError for aliases, depth and duplicate keys.
-
-    Aliases and depth can grow without end; tags that build objects are refused by the safe loader.
-    """
-    import yaml
-
-    depth = 0
-    for event in yaml.parse(text, yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
-            raise ValueError(f"it holds an alias or nests deeper than {MAX_DEPTH}")
-    root = yaml.compose(text, yaml.SafeLoader)
-    if isinstance(root, yaml.MappingNode):
-        keys = [str(key.value) for key, _ in root.value]
-        if len(set(keys)) != len(keys):
-            raise ValueError("duplicate key")
-    data = yaml.safe_load(text)  # refuses tags, which a loader of bare text would pass over
-    return yaml.load(text, yaml.BaseLoader) if as_written else data  # noqa: S506 - texts alone

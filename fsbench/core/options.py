@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, wraps
 from pathlib import Path
 from textwrap import fill, indent
+from types import NoneType
 from typing import (
     Any,
     Literal,
@@ -78,8 +79,11 @@ class OptionModel:
     @cache
     def types(cls) -> dict[str, Any]:
         """Return the type of every option that is not None, or of each value of several."""
-        hints = get_type_hints(cls, include_extras=True)
-        return {name: drop_none(hints[name]) for name in cls.declared()}
+        types = dict[str, Any]()
+        for name, hint in get_type_hints(cls, include_extras=True).items():
+            kinds = tuple(kind for kind in get_args(hint) if kind is not NoneType)
+            types[name] = Union[kinds] if NoneType in get_args(hint) else hint  # noqa: UP007
+        return types
 
     @classmethod
     @cache
@@ -96,10 +100,9 @@ class OptionModel:
     def read(cls, values: Mapping[str, Any]) -> Self:
         """Return the options of these values. Raise as `read_values`, and for one that lacks."""
         read = cls.read_values(values)
-        lacking = [f.name for f in fields(cls) if f.default is MISSING and f.name not in read]
-        if lacking:
-            declared = cls.declared()[lacking[0]]
-            raise UsageError(f"{lacking[0]} is missing", fix=f"give one: {declared.help}")
+        for lacking in (f.name for f in fields(cls) if f.default is MISSING and f.name not in read):
+            fix = f"give one: {cls.declared()[lacking].help}"
+            raise UsageError(f"{lacking} is missing", fix=fix)
         return cls(**read)
 
     @classmethod
@@ -131,11 +134,6 @@ class OptionModel:
             return read_item(kind, plain, name, declared.fix)
         parts = split_values(plain, declared.separates)
         return tuple(read_item(get_args(kind)[0], part, name, declared.fix) for part in parts)
-
-
-def drop_none(hint: Any) -> Any:
-    kinds = tuple(kind for kind in get_args(hint) if kind is not type(None))
-    return Union[kinds] if type(None) in get_args(hint) else hint  # noqa: UP007
 
 
 def split_values(value: Any, separates: Callable[[str, str], bool] | None = None) -> list[Any]:

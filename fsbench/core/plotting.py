@@ -1,20 +1,20 @@
-"""Figures in one style, and files of them that repeat byte for byte.
+"""Figures in one style, files of them that repeat byte for byte, and figures of views.
 
 A figure is a matplotlib `Figure`, drawn inside `style()` by the object-oriented interface. Sizes
 are in points. matplotlib is imported when something is drawn.
 """
 
 import io
-import re
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fsbench.core.errors import UsageError
 from fsbench.core.io import write_atomic
+from fsbench.core.schema import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,10 +44,6 @@ RC: dict[str, Any] = {
     "svg.hashsalt": "fsbench",
     "pdf.fonttype": 42,
 }
-UNPRINTABLE = re.compile(
-    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
-)
-"""Characters that XML cannot contain, and marks that turn the direction of the text around them."""
 METADATA = {
     "svg": ("Date", "Creator", "Format", "Type"),
     "png": ("Software",),
@@ -56,6 +52,14 @@ METADATA = {
 """What matplotlib writes beside a figure and differs by day or version."""
 LINE = 16.0
 """Height of a line of a legend or title."""
+
+PANEL = 380.0, 230.0
+"""Width and height of a panel without its legend."""
+MOST_COLUMNS = 3
+MARKED = 12
+"""Most values of a curve that each have a mark."""
+MOST_NAMED = 8
+"""Most positions that an axis names one by one."""
 
 
 @contextmanager
@@ -104,8 +108,11 @@ def render_figure(figure: "Figure", file_format: str) -> bytes:
 
 
 def clean_text(text: str, longest: int | None = None) -> str:
-    """Return text on one line that XML can contain, cut in its middle to `longest` characters."""
-    text = " ".join(UNPRINTABLE.sub("\ufffd", text).split())
+    """Return printable text on one line, cut in its middle to `longest` characters.
+
+    XML contains no control characters, and marks of direction turn the text around them.
+    """
+    text = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
     if longest is None or len(text) <= longest:
         return text
     return f"{text[: longest - 6]}…{text[-5:]}"  # names often differ in their last characters
@@ -113,26 +120,93 @@ def clean_text(text: str, longest: int | None = None) -> str:
 
 def short_number(value: float) -> str:
     """Return e.g. 500, 20k, 1.5M, 2e+15."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if size <= abs(value) < 1000 * size:
-            return f"{value / size:.3g}{letter}".replace("-", "−")
-    return f"{value:.3g}".replace("-", "−")
+    size, letter = 1.0, ""
+    for larger, name in ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        if larger <= abs(value) < 1e15:
+            size, letter = larger, name
+    return f"{value / size:.3g}{letter}".replace("-", "−")
 
 
-def set_scale(
-    axes: "Axes", side: Literal["x", "y"], scale: Literal["log", "symlog"], linear: float = 0.1
-) -> None:
-    """Make an axis logarithmic, with short numbers, after all is drawn. symlog: also below 0.
+def set_scale(axes: "Axes", side: Literal["x", "y"], scale: Literal["log", "symlog"]) -> None:
+    """Make an axis logarithmic, with short numbers, after all is drawn.
 
-    linear: up to this size, a symlog axis is linear.
+    symlog: also below 0, and linear up to 0.1.
     """
     from matplotlib.ticker import LogLocator
 
     axis = axes.xaxis if side == "x" else axes.yaxis
-    options = {"linthresh": linear} if scale == "symlog" else {}
+    options = {"linthresh": 0.1} if scale == "symlog" else {}
     (axes.set_xscale if side == "x" else axes.set_yscale)(scale, **options)
     is_narrow = axis.get_data_interval()[1] < 100 * axis.get_minpos()
     if scale == "log" and is_narrow:  # powers of ten alone would be one label or none
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(lambda value, _: short_number(value))
     axis.minorticks_off()
+
+
+@style()
+def draw_views(views: Sequence[View], title: str = "") -> "Figure":
+    """Return panels in up to three columns, each with its title and legend above.
+
+    Views of single values are bars.
+    """
+    panels: dict[str, list[View]] = {}
+    for view in views:
+        panels.setdefault(view.title, []).append(view)
+    columns = max(1, min(MOST_COLUMNS, len(panels)))
+    rows = max(1, -(-len(panels) // columns))
+    above = LINE * max((1 + len(p) * (not _is_bars(p)) for p in panels.values()), default=0)
+    figure = create_figure(PANEL[0] * columns, (PANEL[1] + above) * rows, title)
+    for i, (name, panel) in enumerate(panels.items()):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        axes.set(xlabel=clean_text(panel[0].x, 55), ylabel=clean_text(panel[0].y, 40))
+        axes.grid(axis="y")
+        heading = "\n".join(textwrap.wrap(clean_text(name), 50))
+        (_draw_bars if _is_bars(panel) else _draw_curves)(axes, panel, heading)
+    return figure
+
+
+def _is_bars(panel: Sequence[View]) -> bool:
+    return all(len(view.at) == 1 for view in panel)
+
+
+def _draw_curves(axes: "Axes", panel: Sequence[View], heading: str) -> None:
+    """Draw a line for each view on axes as the first one states, its range shaded around it."""
+    for i, view in enumerate(panel):
+        colour, dashes = SERIES[i % len(SERIES)], DASHES[i // len(SERIES) % len(DASHES)]
+        if view.low:
+            axes.fill_between(view.at, view.low, view.high, alpha=0.15, color=colour, lw=0)
+        marker = "o" if len(view.at) <= MARKED else ""
+        axes.plot(view.at, view.values, color=colour, linestyle=dashes, marker=marker, markersize=5)
+    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderpad": 0}
+    labels = ["."] * len(panel)  # older matplotlib leaves out a label that begins with _
+    legend = axes.legend(axes.get_lines(), labels, title=heading, alignment="left", **above)
+    for text, view in zip(legend.get_texts(), panel, strict=True):
+        text.set_text(clean_text(view.label, 48))
+    positions = sorted({at for view in panel for at in view.at})
+    first, names = panel[0], {view.places for view in panel}
+    if first.log_x:
+        set_scale(axes, "x", "log")
+        if len(positions) <= MARKED:
+            axes.set_xticks(positions)
+    elif all(at == round(at) for at in positions):
+        axes.locator_params(axis="x", integer=True)
+    if first.y_scale != "linear":
+        set_scale(axes, "y", first.y_scale)
+    if first.from_zero:
+        axes.set_ylim(bottom=0)
+    if len(names) == 1 and 0 < len(first.places) <= MOST_NAMED:
+        _name_ticks(axes, range(1, len(first.places) + 1), first.places)
+
+
+def _draw_bars(axes: "Axes", panel: Sequence[View], heading: str) -> None:
+    """Draw one bar for each view, with its value above and its label below."""
+    bars = axes.bar(range(len(panel)), [view.values[0] for view in panel], color=SERIES[0])
+    axes.bar_label(bars, fmt="{:.3g}", padding=2)
+    axes.set_title(heading, loc="left")
+    _name_ticks(axes, range(len(panel)), [view.label for view in panel])
+
+
+def _name_ticks(axes: "Axes", positions: Sequence[int], names: Sequence[str]) -> None:
+    labels = [clean_text(name, 24) for name in names]
+    axes.set_xticks(positions, labels, rotation=30, rotation_mode="anchor", ha="right")

@@ -7,18 +7,17 @@ training loop) holds the first signal back until the loop has written a checkpoi
 stops at once.
 """
 
-import codecs
 import io
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from fsbench.core.errors import UsageError
 
@@ -34,10 +33,6 @@ def peak_resident_memory() -> int:
     return 1024 * int(peak[1]) if peak else 0
 
 
-PLAIN = {"─": "-", "±": "+-", "·": "-", "…": "...", "≤": "<=", "≥": ">=", "×": "x"}
-"""Characters of tables in an encoding that lacks them; any other becomes a question mark."""
-
-
 class OpenOutput(io.FileIO):
     """A standard stream whose reader may leave, as `head` does: the rest is dropped."""
 
@@ -49,8 +44,10 @@ class OpenOutput(io.FileIO):
 
 
 def open_output() -> None:
-    """Let standard output and error take any text, whatever their encoding and their reader."""
-    codecs.register_error("fsbench", spell_plainly)
+    """Let standard output and error take any text, whatever their encoding and their reader.
+
+    A question mark stands for a character that the encoding lacks.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by whoever started this process
@@ -58,67 +55,51 @@ def open_output() -> None:
             continue
         raw = io.BufferedWriter(OpenOutput(stream.fileno(), "w", closefd=False))
         lines = name == "stderr" or stream.isatty()
-        text = io.TextIOWrapper(raw, stream.encoding, "fsbench", line_buffering=lines)
-        setattr(sys, name, text)
-
-
-def spell_plainly(error: UnicodeError) -> tuple[str, int]:
-    """Return what is written in place of characters that the encoding of the output lacks."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-Handler = Callable[[int, FrameType | None], None]
+        setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, "replace", line_buffering=lines))
 
 
 class Stopped(BaseException):
     """A signal asked to stop. No Exception: what handles failures must let it through."""
 
     def __init__(self, number: int) -> None:
-        self.name = signal.Signals(number).name
         self.exit_code = 128 + number
-        super().__init__(f"stopped by {self.name}: the same command goes on where it stopped")
+        name = signal.Signals(number).name
+        super().__init__(f"stopped by {name}: the same command goes on where it stopped")
 
 
 class StopRequest:
-    """A signal that has arrived. number: the signal, 0 for none."""
+    """The first signal that has arrived in a block of `hold_signals`; 0 for none."""
 
     number = 0
 
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: remember the first one, raise Stopped at the second."""
-        if self.number:
-            raise Stopped(number)
-        self.number = number
+
+_holding: list[StopRequest] = []
+"""The request of the running `hold_signals`, if any."""
 
 
-def stop(number: int, frame: FrameType | None) -> NoReturn:
-    """Handle a signal: raise Stopped."""
-    raise Stopped(number)
+def stop(number: int, frame: FrameType | None) -> None:
+    """Handle a signal: note the first one in a block that holds it back, else raise Stopped."""
+    if not _holding or _holding[-1].number:
+        raise Stopped(number)
+    _holding[-1].number = number
 
 
 @contextmanager
-def handle_signals(handler: Handler, replaces: Callable[[object], bool]) -> Iterator[None]:
-    """Give signals to `handler` while the block runs, those whose own handler it replaces.
+def raise_on_signals() -> Iterator[None]:
+    """Let SIGINT and SIGTERM raise Stopped while the block runs; ignored ones stay ignored.
 
     Do nothing outside the main thread, the only one that receives signals.
     """
-    here = current_thread() is main_thread()
-    before = {n: old for n in SIGNALS if here and replaces(old := signal.getsignal(n))}
+    numbers = (signal.SIGINT, signal.SIGTERM) if current_thread() is main_thread() else ()
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    before = {n: old for n, old in handlers.items() if old not in (None, signal.SIG_IGN)}
     for number in before:
-        signal.signal(number, handler)
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        for number, old in before.items():
-            signal.signal(number, old)
-
-
-def raise_on_signals() -> AbstractContextManager[None]:
-    """Let both signals raise Stopped while the block runs; ignored signals stay ignored."""
-    return handle_signals(stop, lambda old: old not in (None, signal.SIG_IGN))
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -128,17 +109,19 @@ def hold_signals() -> Iterator[StopRequest]:
     The caller reads from the request whether one has arrived, and may stop earlier.
     """
     request = StopRequest()
-    with handle_signals(request.note, lambda old: old is stop):
+    _holding.append(request)
+    try:
         yield request
+    finally:
+        _holding.pop()
     if request.number:
         raise Stopped(request.number)
 
 
 def resolve_device(name: str) -> str:
-    """Return the device called `name`; `auto` is the first GPU, else the CPU.
+    """Return the device called `name`. Raise UsageError for one that this machine lacks.
 
-    `auto` never chooses mps, whose kernels give other numbers. Raises UsageError for a device that
-    this machine lacks.
+    `auto` is the first GPU, else the CPU: the kernels of mps give other numbers.
     """
     import torch
 

@@ -6,7 +6,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -25,62 +25,52 @@ VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)
 class Reporter(Protocol):
     """Receives what long work has to say."""
 
-    def task(
-        self, what: str, total: int, unit: str, done: int = 0
-    ) -> AbstractContextManager[Advance]:
-        """Open a task of `total` units, `done` of them from an earlier run; yields advance(n)."""
-
-    def log(self, text: str) -> None:
-        """Log one line."""
-
-
-class Silent:
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
+        """Open a task of `total` units, `done` of them from an earlier run; yields advance(n)."""
         yield lambda n: None
 
     def log(self, text: str) -> None:
-        return None
+        """Log one line."""
+        return
+
+
+class Silent(Reporter):
+    """The reporter that says nothing."""
 
 
 SILENT: Reporter = Silent()
 
 
-def log_detail(report: Reporter, text: str) -> None:
-    """Log a line that only --verbose shows."""
-    if VERBOSITY.get() > 0:
-        report.log(text)
-
-
-class Numbered:
+class Numbered(Reporter):
     """A Reporter that puts number and name of the current work before its tasks: [3/12] NAME."""
 
     def __init__(self, report: Reporter, total: int) -> None:
         self.report, self.total, self.number, self.name = report, total, 0, ""
-        self.log = report.log
 
-    def task(
-        self, what: str, total: int, unit: str, done: int = 0
-    ) -> AbstractContextManager[Advance]:
+    def log(self, text: str) -> None:
+        self.report.log(text)
+
+    @contextmanager
+    def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
         number = f"[{self.number}/{self.total}]" if self.number else ""
-        title = " ".join(part for part in (number, self.name, what) if part)
-        return self.report.task(title, total, unit, done)
+        title = " ".join(filter(None, (number, self.name, what)))
+        with self.report.task(title, total, unit, done) as advance:
+            yield advance
 
 
-class ConsoleReporter:
+class ConsoleReporter(Reporter):
     """Progress with rate and time left on stderr: bars on a terminal, lines in logs and pipes.
 
     Lines do without rich, whose import takes as long as a short command.
     """
 
-    def __init__(
-        self, console: "Console | None" = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, console: "Console | None" = None) -> None:
         if console is None and sys.stderr and sys.stderr.isatty():
             from rich.console import Console
 
             console = Console(stderr=True)
-        self.console, self.clock = console, clock
+        self.console = console
 
     def log(self, text: str) -> None:
         stamp = time.strftime("%H:%M:%S ") if VERBOSITY.get() > 0 else ""
@@ -91,34 +81,38 @@ class ConsoleReporter:
 
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
-        is_terminal = self.console is not None and self.console.is_terminal
-        bars = make_bars(self.console) if is_terminal else None
+        bars = make_bars(self.console) if self.console else None
         bar = bars.add_task(what, total=total, completed=done, state="") if bars else None
         pause = 1.0 if VERBOSITY.get() > 0 else 30.0
-        started = shown = self.clock()
+        started = shown = time.monotonic()
         count = done
+
+        def describe(now: float) -> str:
+            """e.g. '120/600, 230 episodes/s, 2 s left'."""
+            rate = (count - done) / max(now - started, 1e-9)
+            speed = f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}"
+            is_open = rate > 0 and count < total
+            left = f", {format_duration((total - count) / rate)} left" if is_open else ""
+            return f"{count}/{total}, {speed} {unit}/s{left}"
 
         def advance(n: int) -> None:
             nonlocal count, shown
             count += n
-            now = self.clock()
-            rate = (count - done) / max(now - started, 1e-9)
-            work = describe_work(count, total, unit, rate)
+            now = time.monotonic()
             if bars and bar is not None:
-                bars.update(bar, completed=count, state=work)
+                bars.update(bar, completed=count, state=describe(now))
             elif now - shown >= pause and count < total:
                 shown = now
-                self.log(f"{what}: {work}")
+                self.log(f"{what}: {describe(now)}")
 
         with bars or nullcontext():
             yield advance
         if not bars:
-            seconds = max(self.clock() - started, 1e-9)
-            work = describe_work(count, total, unit, (count - done) / seconds)
-            self.log(f"{what}: {work}, {seconds:.1f} s")
+            now = time.monotonic()
+            self.log(f"{what}: {describe(now)}, {now - started:.1f} s")
 
 
-def make_bars(console: "Console | None") -> "Progress":
+def make_bars(console: "Console") -> "Progress":
     """Return bars with a name, and a text of their own as `state`."""
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column
@@ -127,13 +121,6 @@ def make_bars(console: "Console | None") -> "Progress":
     state = TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True))
     columns = TextColumn("{task.description}", markup=False, table_column=name), BarColumn(10)
     return Progress(*columns, state, console=console, expand=True)
-
-
-def describe_work(count: int, total: int, unit: str, rate: float) -> str:
-    """e.g. '120/600, 230 episodes/s, 2 s left'."""
-    speed = f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}"
-    left = f", {format_duration((total - count) / rate)} left" if rate > 0 and count < total else ""
-    return f"{count}/{total}, {speed} {unit}/s{left}"
 
 
 def console_reporter() -> Reporter:
@@ -173,8 +160,8 @@ def require_consent(
     seconds = sum(estimate.seconds for estimate in estimates)
     text = f"{who}: {'; '.join(map(str, estimates))}"
     if seconds > HOUR and not yes:
-        total = f"; {format_duration(seconds)} in all" if len(estimates) > 1 else ""
-        raise UsageError(text + total, fix=f"add --yes (yes=True) to start it, or {fix}")
+        text += f"; {format_duration(seconds)} in all" if len(estimates) > 1 else ""
+        raise UsageError(text, fix=f"add --yes (yes=True) to start it, or {fix}")
     if estimates:
         log(text)
 

@@ -60,6 +60,7 @@ _CUSTOM: dict[tuple[str, str], CustomCode] = {}
 """Code that this process was told to use, by group and public name."""
 
 
+@dataclass(eq=False)
 class Registry(Generic[T]):
     """Objects by name: one per module of a package, and those of plug-ins.
 
@@ -71,17 +72,12 @@ class Registry(Generic[T]):
     makes an entry of custom code, None if the registry takes none.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        package: str,
-        pick: Callable[[ModuleType], T],
-        machinery: tuple[str, ...] = (),
-        group: str = "",
-        adapt: Callable[[CustomCode], T] | None = None,
-    ) -> None:
-        self.kind, self.package, self.pick, self.machinery = kind, package, pick, machinery
-        self.group, self.adapt = group, adapt
+    kind: str
+    package: str
+    pick: Callable[[ModuleType], T]
+    machinery: tuple[str, ...] = ()
+    group: str = ""
+    adapt: Callable[[CustomCode], T] | None = None
 
     def suite_names(self) -> tuple[str, ...]:
         """Return the names that the suite itself has, whatever is installed beside it."""
@@ -97,25 +93,6 @@ class Registry(Generic[T]):
         """Return the entry points of other packages, by name. Raise like `names`."""
         return find_plugins(self.group, self.suite_names()) if self.group else {}
 
-    def add(self, reference: str) -> str:
-        """Load py:FILE:NAME and return the public name that it has in this process from now on.
-
-        A file that changed in between replaces what it defined. Raise UsageError for a name that
-        is taken, FsbenchError for a file that cannot be imported or an object that does not fit.
-        """
-        code = load_custom_code(reference)
-        if code.name in self.names():
-            raise UsageError(
-                f"{code.path}: the {self.kind} '{code.name}' is defined by "
-                f"{self.origin(code.name)} already",
-                fix=f"rename {code.value.__name__} in the file",
-            )
-        if self.adapt is None:
-            raise UsageError(f"{reference}: no {self.kind} is read from a file", fix="leave it out")
-        self.adapt(code)  # raises if the object does not fit
-        _CUSTOM[self.group, code.name] = code
-        return code.name
-
     def custom(self) -> Mapping[str, CustomCode]:
         """Return the custom code that was added in this process, by name."""
         return {name: code for (group, name), code in _CUSTOM.items() if group == self.group}
@@ -124,6 +101,23 @@ class Registry(Generic[T]):
         """Return what brings a name: fsbench, or a package and its version."""
         plugin = self.plugins().get(name)
         return describe(plugin) if plugin else SUITE
+
+    def add(self, reference: str) -> str:
+        """Load py:FILE:NAME and return the public name that it has in this process from now on.
+
+        A file that changed in between replaces what it defined. Raise UsageError for a name that
+        is taken, FsbenchError for a file that cannot be imported or an object that does not fit.
+        """
+        code = load_custom_code(reference)
+        if code.name in self.names():
+            text = f"the {self.kind} '{code.name}' is defined by {self.origin(code.name)} already"
+            fix = f"rename {code.value.__name__} in the file"
+            raise UsageError(f"{code.path}: {text}", fix=fix)
+        if self.adapt is None:
+            raise UsageError(f"{reference}: no {self.kind} is read from a file", fix="leave it out")
+        self.adapt(code)  # raises if the object does not fit
+        _CUSTOM[self.group, code.name] = code
+        return code.name
 
     def load(self, name: str) -> T:
         """Return the entry called `name`. Raise UnknownName with the nearest name."""
@@ -138,10 +132,8 @@ class Registry(Generic[T]):
         try:
             return self.pick(module)
         except (AttributeError, LookupError) as error:
-            raise FsbenchError(
-                f"{module.__file__} is no {self.kind}: {error}",
-                fix=f"define what a file of {self.package} must define (see CONTRIBUTING.md)",
-            ) from error
+            fix = f"define what a file of {self.package} must define (see CONTRIBUTING.md)"
+            raise FsbenchError(f"{module.__file__} is no {self.kind}: {error}", fix=fix) from error
 
     def items(self) -> Iterator[tuple[str, T]]:
         return ((name, self.load(name)) for name in self.names())
@@ -170,8 +162,7 @@ def find_plugins(group: str, taken: tuple[str, ...] = ()) -> "Mapping[str, Entry
     entries: dict[str, EntryPoint] = {}
     origins = dict.fromkeys(taken, SUITE)
     for entry in entry_points(group=group):
-        origin = origins.setdefault(entry.name, describe(entry))
-        if origin != describe(entry):
+        if (origin := origins.setdefault(entry.name, describe(entry))) != describe(entry):
             raise UsageError(
                 f"{group}: '{entry.name}' is defined by {origin} and by {describe(entry)}",
                 fix="rename the entry point, or uninstall that package",
@@ -196,19 +187,34 @@ def load_plugin(entry: "EntryPoint") -> ModuleType:
     try:
         return importlib.import_module(entry.module)
     except Exception as error:  # a stranger's code may raise anything
-        raise FsbenchError(
-            f"{describe(entry)} cannot be imported: {explain_failure(error)}",
-            fix="repair the package, or uninstall it",
-        ) from error
+        text = f"{describe(entry)} cannot be imported: {explain_failure(error)}"
+        raise FsbenchError(text, fix="repair the package, or uninstall it") from error
 
 
 def load_custom_code(reference: str) -> CustomCode:
-    """Return what py:FILE:NAME names. Raise UsageError for no such file or name."""
+    """Import the file of py:FILE:NAME, once per process, and return what NAME is there.
+
+    The text that runs is the one whose digest is recorded: a loader may find byte code of an older
+    one. Raise UsageError for no such file or name, FsbenchError for code that fails.
+    """
     text, _, name = reference.removeprefix(CODE).rpartition(":")
     path = expand_path(text)
     if not reference.startswith(CODE) or not path.is_file():
         raise UsageError(f"{reference}: there is no file {path}", fix="write py:FILE:NAME")
-    module, digest = import_file(path)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    module = ModuleType(f"fsbench_custom_code_{digest[:16]}")
+    if module.__name__ in sys.modules:
+        module = sys.modules[module.__name__]
+    else:
+        sys.modules[module.__name__] = module  # pydantic resolves annotations of classes there
+        module.__file__ = str(path)
+        try:
+            exec(compile(content, str(path), "exec"), vars(module))
+        except Exception as error:  # a user's code may raise anything
+            del sys.modules[module.__name__]
+            text = f"{path} cannot be imported: {explain_failure(error)}"
+            raise FsbenchError(text, fix="repair the file") from error
     defined = [
         public
         for public, value in vars(module).items()
@@ -218,29 +224,6 @@ def load_custom_code(reference: str) -> CustomCode:
         raise UnknownName(f"class or function of {path}", name, defined)
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return CustomCode(snake, path, digest, vars(module)[name], module)
-
-
-def import_file(path: Path) -> tuple[ModuleType, str]:
-    """Import a file once per process; return the module and the sha-256 of the file.
-
-    The text that runs is the one whose digest is recorded: a loader may find byte code of an older
-    one. Raise FsbenchError for code that fails.
-    """
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    name = f"fsbench_custom_code_{digest[:16]}"
-    if name in sys.modules:
-        return sys.modules[name], digest
-    sys.modules[name] = module = ModuleType(name)  # pydantic resolves annotations of classes there
-    module.__file__ = str(path)
-    try:
-        exec(compile(content, str(path), "exec"), vars(module))
-    except Exception as error:  # a user's code may raise anything
-        del sys.modules[name]
-        raise FsbenchError(
-            f"{path} cannot be imported: {explain_failure(error)}", fix="repair the file"
-        ) from error
-    return module, digest
 
 
 def explain_failure(error: Exception) -> str:
@@ -277,9 +260,8 @@ def is_user_file(file: str) -> bool:
 def user_error(error: Exception) -> FsbenchError | None:
     """Return the error of a user's method, head or backbone in one line; None for any other."""
     frames = traceback.extract_tb(error.__traceback__)
-    if not any(is_user_file(frame.filename) for frame in frames):
-        return None
-    return FsbenchError(explain_failure(error), fix="repair the file")
+    is_users = any(is_user_file(frame.filename) for frame in frames)
+    return FsbenchError(explain_failure(error), fix="repair the file") if is_users else None
 
 
 def module_with(*names: str) -> Callable[[ModuleType], Any]:

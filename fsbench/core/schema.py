@@ -16,21 +16,11 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 from unicodedata import category
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, model_validator
 
+from fsbench.core import specs
 from fsbench.core.progress import format_count
-from fsbench.core.specs import (
-    NATIVE_FEATURES,
-    SHA256,
-    EpisodicSpec,
-    FeatureSpec,
-    Frozen,
-    SourceSubset,
-    Spec,
-    digest,
-    omitted,
-    shorten_triple,
-)
+from fsbench.core.specs import FeatureSpec, Frozen, Spec, digest, omitted
 from fsbench.core.tasks import ColumnId, TaskId
 
 MAX_TEXT = 4000
@@ -40,8 +30,8 @@ INVISIBLE = re.compile(
 )
 """Characters that Python prints and that show nothing: what Unicode lets a reader ignore
 (Default_Ignorable_Code_Point), and braille without a dot."""
-MARKS, MAX_MARKS = {"Mn", "Me"}, 4
-"""Categories of combining marks, and how many may be in a row: more of them cover other lines."""
+MAX_MARKS = 4
+"""Combining marks in a row; more of them cover other lines."""
 
 
 def require_printable(text: str) -> str:
@@ -50,13 +40,11 @@ def require_printable(text: str) -> str:
     Not shown are the Unicode categories of control and direction characters, of separators but the
     space, and of code points without a meaning, spaces at the ends, and what many marks cover.
     """
-    marks = ""
-    if not text.isascii():  # most texts are, and a board has tens of thousands
-        marks = "".join("m" if category(c) in MARKS else " " for c in text)
-    is_shown = (
-        text.isprintable() and text == text.strip() and not (marks and INVISIBLE.search(text))
-    )
-    if is_shown and "m" * (MAX_MARKS + 1) not in marks and len(text) <= MAX_TEXT:
+    is_shown = text.isprintable() and text == text.strip() and len(text) <= MAX_TEXT
+    if is_shown and not text.isascii():  # most texts are, and a board has tens of thousands
+        marks = "".join("m" if category(c) in {"Mn", "Me"} else " " for c in text)
+        is_shown = not INVISIBLE.search(text) and "m" * (MAX_MARKS + 1) not in marks
+    if is_shown:
         return text
     raise ValueError(
         "text is too long or has invisible characters, many marks in a row, or outer spaces"
@@ -84,7 +72,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(requi
 Date = Annotated[str, Field(max_length=40), AfterValidator(require_date)]
 Version = Annotated[str, Field(max_length=100, pattern=r"^\d[A-Za-z0-9_.+!-]*$")]
 """Of a Python package, e.g. 2.9.0+cu128."""
-Sha256 = Annotated[str, Field(pattern=SHA256)]
+Sha256 = Annotated[str, Field(pattern=specs.SHA256)]
 MAX_SECONDS = 1e10
 """Longer than any run: 300 years."""
 MAX_COUNT = 10**30
@@ -102,22 +90,18 @@ OF_ITS_MACHINE = frozenset({"seconds", "peak_memory_bytes"})
 """Costs in which a run repeated to the bit differs."""
 
 
-class _Read(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Method(_Read):
+class _Method(BaseModel):
     name: Word
     code: Sha256 | None = None
 
 
-class _Plan(_Read):
+class _Plan(BaseModel):
     stages: tuple[JsonValue, ...] = Field(min_length=1, max_length=1000)
     rounds: int = Field(ge=1)
     epochs: int = Field(ge=1)
 
 
-class RecipeView(_Read):
+class RecipeView(BaseModel):
     """The fields of a recipe that a board reads."""
 
     name: Word
@@ -126,7 +110,7 @@ class RecipeView(_Read):
     plan: _Plan
     schedule: Word
     loader: Word = "batches"
-    source_subset: SourceSubset | None = None
+    source_subset: specs.SourceSubset | None = None
 
 
 class Training(Frozen):
@@ -179,17 +163,11 @@ class Training(Frozen):
         return self.methods == ("normal",) and self.view.loader != "episodes"
 
     @property
-    def rounds(self) -> int:
-        """Return the total over all stages."""
-        return len(self.view.plan.stages) * self.view.plan.rounds
-
-    @property
     def plan(self) -> str:
         """In words, e.g. `3 rounds x 4 epochs`."""
         plan = self.view.plan
         parts = ((len(plan.stages), "stage"), (plan.rounds, "round"), (plan.epochs, "epoch"))
-        shown = [format_count(n, unit) for n, unit in parts if n > 1 or unit != "stage"]
-        return " x ".join(shown)
+        return " x ".join(format_count(n, unit) for n, unit in parts if n > 1 or unit != "stage")
 
     @property
     def composition(self) -> str:
@@ -202,8 +180,8 @@ class Training(Frozen):
         Name, seed and methods may differ. Tasks and batches of as many images count as the same
         loader: a meta-learner's control learns to classify the images of its tasks.
         """
-        loader = {"loader": "batches"} if self.view.loader == "episodes" else {}
-        changes = loader if schedule is None else {**loader, "schedule": schedule}
+        changes = {"loader": "batches"} if self.view.loader == "episodes" else {}
+        changes |= {} if schedule is None else {"schedule": schedule}
         return self._digest_without("name", "seed", "methods", **changes)
 
     def _digest_without(self, *names: str, **changes: str) -> str:
@@ -266,11 +244,6 @@ class DatasetRecord(Frozen):
         return hashlib.sha256(f"{self.fingerprint} {self.groups}".encode()).hexdigest()
 
 
-def names_code(text: str) -> bool:
-    """Return whether a reference runs Python code: py:..., or a file with such an architecture."""
-    return text.strip().startswith("py:") or "@py:" in text
-
-
 def iterate_texts(value: object) -> Iterator[str]:
     """Yield all texts in nested data, keys of mappings included."""
     if isinstance(value, str):
@@ -283,8 +256,12 @@ def iterate_texts(value: object) -> Iterator[str]:
 
 
 def find_code(value: object) -> str | None:
-    """Return the first text in nested data that refers to Python code, None if there is none."""
-    return next((text for text in iterate_texts(value) if names_code(text)), None)
+    """Return the first text in nested data that refers to Python code, None if there is none.
+
+    Such texts are py:..., and files with an architecture of that kind.
+    """
+    texts = iterate_texts(value)
+    return next((t for t in texts if t.strip().startswith("py:") or "@py:" in t), None)
 
 
 USER = "the user"
@@ -331,7 +308,7 @@ class BackboneFacts(Frozen):
     steps: Count | None = None
     training: Training | None = omitted(None)
     evaluation_size: int | None = omitted(None, ge=8, le=1024)
-    feature_spec: FeatureSpec = omitted(NATIVE_FEATURES)
+    feature_spec: FeatureSpec = omitted(specs.NATIVE_FEATURES)
 
     @cached_property
     def identity(self) -> str:
@@ -339,7 +316,7 @@ class BackboneFacts(Frozen):
 
         It is the weights hash where features are taken as the source states.
         """
-        if self.feature_spec == NATIVE_FEATURES:
+        if self.feature_spec == specs.NATIVE_FEATURES:
             return self.weights_hash
         text = f"{self.weights_hash} {self.feature_spec.canonical()}"
         return hashlib.sha256(text.encode()).hexdigest()
@@ -350,28 +327,27 @@ class BackboneFacts(Frozen):
         verb = "trained at" if self.random_init is None else "random weights, made for"
         values = {
             "input_size": f"{verb} {self.input_size or 'an unknown number of'} px",
-            "mean": self.mean and f"mean {shorten_triple(self.mean)}",
-            "std": self.std and f"std {shorten_triple(self.std)}",
+            "mean": self.mean and f"mean {specs.shorten_triple(self.mean)}",
+            "std": self.std and f"std {specs.shorten_triple(self.std)}",
             "interpolation": self.interpolation,
         }
-        groups: dict[str, str] = {}
+        groups: dict[str, list[str]] = {}
         for name, text in values.items():
-            source = self.stated_by.get(name, "")
             if text:
-                groups[source] = f"{groups[source]}, {text}" if source in groups else text
-        return ", ".join(f"{text} ({by})" if by else text for by, text in groups.items())
+                groups.setdefault(self.stated_by.get(name, ""), []).append(text)
+        texts = {source: ", ".join(group) for source, group in groups.items()}
+        return ", ".join(f"{text} ({by})" if by else text for by, text in texts.items())
 
     def __str__(self) -> str:
-        return (
-            f"{self.ref}: {self.architecture}, {self.n_parameters / 1e6:.3g} M parameters, "
-            f"{self.feature_dim} features ({self.features}), {self.preprocessing}"
-            f"{f'; {self.calibration}' if self.calibration else ''}"
-        )
+        size = f"{self.n_parameters / 1e6:.3g} M parameters"
+        features = f"{self.feature_dim} features ({self.features})"
+        text = f"{self.ref}: {self.architecture}, {size}, {features}, {self.preprocessing}"
+        return f"{text}; {self.calibration}" if self.calibration else text
 
     @property
     def runs_code(self) -> bool:
         """Return whether the backbone is made by code of its author."""
-        return self.source == "py" or names_code(self.ref) or names_code(self.architecture)
+        return self.source == "py" or find_code([self.ref, self.architecture]) is not None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -493,7 +469,7 @@ class Result(ScoredFields):
     def custom_code(self) -> dict[str, str]:
         """sha-256 of each file of the user that takes part, by name of the head or method."""
         training, head = self.backbone.training, self.task.head or ""
-        fitted = self.spec.fitted if isinstance(self.spec, EpisodicSpec) else None
+        fitted = self.spec.fitted if isinstance(self.spec, specs.EpisodicSpec) else None
         code = {head: fitted.code} if fitted and fitted.code else {}
         return {**(training.custom_code if training else {}), **code}
 
@@ -550,9 +526,8 @@ class View(Frozen):
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
-        n = len(self.at)
-        optional = (self.low, self.high, self.places)
-        if len(self.values) != n or any(len(column) not in (0, n) for column in optional):
+        sizes = {len(self.at), len(self.values), *map(len, (self.low, self.high, self.places))}
+        if sizes - {0} != {len(self.at)}:
             raise ValueError(f"the view '{self.title}' has columns of several lengths")
         return self
 

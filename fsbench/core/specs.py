@@ -35,7 +35,7 @@ Adaptation = str
 SGD = ("linear", "affine")
 BnMode = Literal["eval", "train"]
 Split = Literal["official", "derived_80_20"]
-Augmentation = Literal["none", "views", "live"]
+Augmentation = Literal["none", "views"]
 Select = Literal["test", "held_out"]
 Epoch = Literal["last", "best"]
 TestScore = Literal["accuracy", "balanced_accuracy"]
@@ -71,8 +71,7 @@ PROTOCOL_OF = {sampling: protocol for protocol, sampling in SAMPLING.items()}
 
 def omitted(default: Any, **facts: Any) -> Any:
     """Return a field that is written only where it differs from its default."""
-    made: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
-    return Field(**made, exclude_if=lambda value: value == default, **facts)
+    return Field(default, exclude_if=lambda value: value == default, **facts)
 
 
 class Frozen(BaseModel):
@@ -116,16 +115,13 @@ class ImageSpec(Frozen):
     @property
     def variant(self) -> tuple[str, ...]:
         """Words that a reader must see besides the size; none for the protocol's geometry."""
-        default = type(self).model_fields["resize_factor"].default
         resized = () if self.interpolation == "bilinear" else (self.interpolation,)
-        cropped = f"crop={1 / self.resize_factor:.3g}"
-        return resized if self.resize_factor == default else (*resized, cropped)
+        is_default = self.resize_factor == type(self).model_fields["resize_factor"].default
+        return resized if is_default else (*resized, f"crop={1 / self.resize_factor:.3g}")
 
     def __str__(self) -> str:
-        return (
-            f"{self.input_size} px: {self.interpolation} resize to {self.resize} px square, "
-            "centre crop"
-        )
+        resized = f"{self.interpolation} resize to {self.resize} px square"
+        return f"{self.input_size} px: {resized}, centre crop"
 
 
 class FeatureSpec(Frozen):
@@ -156,11 +152,11 @@ class FeatureSpec(Frozen):
     @property
     def variant(self) -> tuple[str, ...]:
         """Return the choices that differ from the defaults, as in names of results."""
-        pool = () if self.pool == "native" else (self.pool,)
-        layers = () if self.layers == "last" else (self.layers,)
-        values = {"mean": self.mean, "std": self.std}
-        statistics = (f"{name}={shorten_triple(v)}" for name, v in values.items() if v)
-        return (*pool, *layers, *(("head",) if self.head else ()), *statistics)
+        shown = {self.pool: "native", self.layers: "last"}
+        words = [value for value, default in shown.items() if value != default]
+        words += ["head"] if self.head else []
+        statistics = {"mean": self.mean, "std": self.std}
+        return (*words, *(f"{name}={shorten_triple(v)}" for name, v in statistics.items() if v))
 
 
 NATIVE_FEATURES = FeatureSpec()
@@ -267,12 +263,14 @@ class FittedSpec(Frozen):
         A head of the user states the start of its code, and all settings that it adds itself: their
         defaults are known to its file alone.
         """
+        words = ["transductive"] if self.transductive else []
         fields = (FittedSpec if self.code else type(self)).model_fields
-        defaults = {name: field.default for name, field in fields.items()}
-        facts = ("transductive", "code")
-        changed = [f"{n}={v}" for n, v in self if n not in facts and v != defaults.get(n, ...)]
-        code = (f"{CUSTOM_CODE}{self.code[:8]}", *sorted(changed)) if self.code else changed
-        return (*(("transductive",) if self.transductive else ()), *code)
+        defaults = {"transductive": self.transductive, "code": self.code}
+        defaults = {name: field.default for name, field in fields.items()} | defaults
+        changed = [f"{name}={v}" for name, v in self if v != defaults.get(name, ...)]
+        if self.code:
+            words, changed = [*words, f"{CUSTOM_CODE}{self.code[:8]}"], sorted(changed)
+        return (*words, *changed)
 
 
 CUSTOM_CODE = "custom-code-"
@@ -300,14 +298,12 @@ def settings_of_code(code: CustomCode) -> type[FittedSpec]:
     """
     name, classes = code.value.__name__, subclasses_in(code.module, FittedSpec)
     parameters = list(signature(code.value).parameters) if isfunction(code.value) else []
-    if not 2 <= len(parameters) <= 3:
+    if not 2 <= len(parameters) <= 3 or len(classes) > 1:
         raise FsbenchError(
-            f"{code.path}: {name} is no head: it takes ({', '.join(parameters)})",
-            fix=f"write `def {name}(settings, support):`, with `queries` third if transductive",
-        )
-    if len(classes) > 1:
-        raise FsbenchError(
-            f"{code.path} defines {len(classes)} classes of settings", fix="leave one FittedSpec"
+            f"{code.path}: {name} is no head: it takes ({', '.join(parameters)}), and the file "
+            f"defines {len(classes)} classes of settings",
+            fix=f"write `def {name}(settings, support):`, with `queries` third if transductive, "
+            "and at most one FittedSpec",
         )
     return create_model(
         f"Settings_{code.name}",
@@ -354,12 +350,10 @@ class EpisodicSpec(Frozen):
         """Compare the protocol with that of the episodes, and add the settings of the head."""
         if not isinstance(data, dict):
             return data
-        episode = EpisodeSpec.model_validate(data.get("episode", {}))
-        protocol = data.get("protocol", episode.protocol)
-        if protocol != episode.protocol:
-            raise ValueError(f"protocol {protocol} with episodes of {episode.protocol}")
-        data = {name: value for name, value in data.items() if name != "protocol"}
-        data["episode"] = episode
+        data = {**data, "episode": EpisodeSpec.model_validate(data.get("episode", {}))}
+        drawn = data["episode"].protocol
+        if (protocol := data.pop("protocol", drawn)) != drawn:
+            raise ValueError(f"protocol {protocol} with episodes of {drawn}")
         adaptation = data.get("adaptation", "linear")
         if adaptation == "affine":
             return {"affine": AffineSpec(), **data}
@@ -369,8 +363,9 @@ class EpisodicSpec(Frozen):
     def _write(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Write the protocol, and no SGD of a head that has none."""
         data: dict[str, Any] = dump(self)
-        data = {"kind": data.pop("kind"), "protocol": self.protocol, **data}
-        return data if self.fitted is None else {k: v for k, v in data.items() if k != "head"}
+        if self.fitted is not None:
+            del data["head"]
+        return {"kind": data.pop("kind"), "protocol": self.protocol, **data}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -391,9 +386,9 @@ class EpisodicSpec(Frozen):
     @property
     def label(self) -> str:
         """Readable part of a file name, e.g. 5w1s-linear-ibm-224px."""
-        e, size = self.episode, f"{self.image.input_size}px"
-        shape = f"{e.n_way}w{e.k_shot}s"
-        return "-".join([shape, self.adaptation, self.protocol, size, *self.variant])
+        shape = f"{self.episode.n_way}w{self.episode.k_shot}s"
+        parts = (shape, self.adaptation, self.protocol, f"{self.image.input_size}px")
+        return "-".join([*parts, *self.variant])
 
     @property
     def variant(self) -> tuple[str, ...]:
@@ -420,14 +415,13 @@ def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
     """Return the data with all settings of a fitted head. Raise ValueError for an unknown head."""
     if "head" in data:
         raise ValueError(f"adaptation {adaptation} trains no head by SGD: leave `head` out")
-    fitted = data.get("fitted") or {}
+    name, fitted = str(adaptation), data.get("fitted") or {}
     code = fitted.get("code") if isinstance(fitted, dict) else getattr(fitted, "code", None)
-    loaded = FITTED.custom().get(str(adaptation))
+    loaded = FITTED.custom().get(name)
+    is_loaded = loaded is not None and code == loaded.digest
     try:
-        if code is None or adaptation in FITTED.suite_names() or (loaded and code == loaded.digest):
-            settings = FITTED.load(str(adaptation))
-        else:
-            settings = UnreadSettings
+        is_readable = code is None or is_loaded or name in FITTED.suite_names()
+        settings = FITTED.load(name) if is_readable else UnreadSettings
     except FsbenchError as error:
         raise ValueError(str(error)) from error
     return {**data, "fitted": settings.model_validate(fitted)}
@@ -466,11 +460,11 @@ class ProbeSpec(_DatasetSpec):
 
     batch_size: not stated by SEAL, 32 in all its code. augmentation: `none` trains on features of
     the centre crop; `views` on those of k random views of every image (resize, random resized crop,
-    flip), epoch e on view e mod k; `live` on a new view in every epoch. schedule: `cosine` decays
-    the rate to 0, epoch by epoch. held_out: part of every training class on which the rate is
-    chosen, beside the choice on the test images that the paper reports; None for no such part.
-    select: which of the two choices is the score. epoch: of the choice on the held-out part; that
-    on the test images always takes the best one.
+    flip), epoch e on view e mod k. schedule: `cosine` decays the rate to 0, epoch by epoch.
+    held_out: part of every training class on which the rate is chosen, beside the choice on the
+    test images that the paper reports; None for no such part. select: which of the two choices is
+    the score. epoch: of the choice on the held-out part; that on the test images always takes the
+    best one.
     """
 
     kind: Literal["probe"] = "probe"
@@ -500,61 +494,35 @@ class ProbeSpec(_DatasetSpec):
         return self
 
     @property
-    def n_views(self) -> int:
-        """Random views of every training image; 0 without augmentation."""
-        return {"none": 0, "views": self.views or 0, "live": self.epochs}[self.augmentation]
-
-    @property
     def variant(self) -> tuple[str, ...]:
         parts = {
             f"views-{self.views}": self.augmentation == "views",
-            "live-views": self.augmentation == "live",
             self.schedule: self.schedule != "constant",
             "lr-held-out": self.select == "held_out" and self.epoch == "last",
             "held-out": self.epoch == "best",
         }
-        return (*(word for word, shown in parts.items() if shown), *super().variant)
+        return (*(word for word, is_shown in parts.items() if is_shown), *super().variant)
 
 
 class KnnSpec(_DatasetSpec):
     """k-NN probe: the training images nearest in feature space vote.
 
     Defaults are DINO's (Caron et al. 2021, section 4.1 and its code): k = 20, cosine similarity,
-    votes weighted by exp(similarity / 0.07). Euclidean neighbours have one vote each, as in
+    votes weighted by exp(similarity / temperature). Euclidean neighbours have one vote each, as in
     scikit-learn. Features are those of the centre crop; nothing is drawn at random.
     """
 
     kind: Literal["knn"] = "knn"
     k: int = Field(20, ge=1, le=10**7)
     metric: Literal["cosine", "euclidean"] = "cosine"
-    weights: Literal["softmax", "uniform"] = "softmax"
-    temperature: float | None = Field(0.07, gt=0)
+    temperature: float = Field(0.07, gt=0)
     scale_free: ClassVar[bool] = True
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, data: Any) -> Any:
-        """Add the votes of the metric, and no temperature to votes without weights."""
-        if not isinstance(data, dict):
-            return data
-        votes = "uniform" if data.get("metric") == "euclidean" else "softmax"
-        data = {"weights": votes, **data}
-        return data if data["weights"] == "softmax" else {"temperature": None, **data}
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        soft = self.weights == "softmax"
-        if soft != (self.temperature is not None) or (soft and self.metric != "cosine"):
-            raise ValueError(
-                f"{self.weights} votes at temperature {self.temperature} for {self.metric}"
-            )
-        return self
 
     @property
     def variant(self) -> tuple[str, ...]:
         fields = type(self).model_fields
-        differ = {n: getattr(self, n) for n in ("k", "metric", "weights", "temperature")}
-        changed = (f"{n}={v}" for n, v in differ.items() if v != fields[n].default and v)
+        values = {name: getattr(self, name) for name in ("k", "metric", "temperature")}
+        changed = (f"{name}={v}" for name, v in values.items() if v != fields[name].default)
         return (*changed, *super().variant)
 
 

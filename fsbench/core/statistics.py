@@ -12,7 +12,7 @@ and count as one trial.
 
 import math
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, repeat
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import Name, words
 
+Numbers = NDArray[np.float64]
 Z95 = 1.96
 """Half-width of a 95 % interval in standard errors, as the papers use it."""
 
@@ -74,7 +75,7 @@ def balanced_score(right: NDArray[np.bool_], counts: Sequence[int]) -> Score:
     return Score(float((hits / sizes).mean()), half, right.size)
 
 
-def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
+def score_rows(rows: Sequence[Numbers]) -> list[Score]:
     """Return the `score` of each row of outcomes (n,), of equally long rows at once."""
     scores: dict[int, Score] = {}
     for n in {row.size for row in rows}:
@@ -92,9 +93,7 @@ def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
     return [scores[i] for i in range(len(rows))]
 
 
-def paired(
-    a: Sequence[NDArray[np.float64]], b: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()
-) -> Paired:
+def paired(a: Sequence[Numbers], b: Sequence[Numbers], draws: Sequence[str] = ()) -> Paired:
     """Return the unweighted mean over columns of the mean of A - B, with a z test.
 
     a, b: one array of accuracies per column; the arrays of one column have the same episodes in the
@@ -108,42 +107,30 @@ def paired(
             "paired comparison needs the same episodes on both sides",
             fix="compare only columns that both entries hold, over their shared episode indices",
         )
-    gaps = [
-        np.asarray(x, np.float64) - np.asarray(y, np.float64) for x, y in zip(a, b, strict=True)
-    ]
-    return measure_columns(gaps, draws)
+    sides = (map(np.asarray, side, repeat(np.float64)) for side in (a, b))
+    return measure_rows([[x - y for x, y in zip(*sides, strict=True)]], [draws])[0]
 
 
-def measure_columns(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> Paired:
-    """Return the unweighted mean over columns (n,) with its error. draws: as in `paired`."""
-    [measured] = measure_rows([gaps], [draws])
-    return measured
+def measure_rows(rows: Sequence[Sequence[Numbers]], draws: Sequence[Sequence[str]]) -> list[Paired]:
+    """Return the unweighted mean over columns (n,) of each row with its error; rows alike at once.
 
-
-def measure_rows(
-    rows: Sequence[Sequence[NDArray[np.float64]]], draws: Sequence[Sequence[str]]
-) -> list[Paired]:
-    """Return the mean over columns of each row, as `measure_columns`; rows alike at once."""
+    draws: of each row as in `paired`.
+    """
     alike: dict[tuple[tuple[str, ...], tuple[int, ...]], list[int]] = {}
     for i, (row, names) in enumerate(zip(rows, draws, strict=True)):
         alike.setdefault((tuple(names), tuple(column.size for column in row)), []).append(i)
     measured: dict[int, Paired] = {}
-    for (names, _), positions in alike.items():
+    for (names, sizes), positions in alike.items():
         columns = [np.stack(column) for column in zip(*(rows[i] for i in positions), strict=True)]
-        measured |= zip(positions, _measure_alike(columns, names), strict=True)
+        means = np.stack([column.mean(axis=1) for column in columns], axis=1).mean(axis=1)
+        groups = _grouped(columns, names)
+        squares = np.stack([_spread(group, is_of_mean=True) for group in groups]) ** 2
+        errors = np.sqrt(sum(squares)) / len(columns)  # in order, for one row as for many
+        freedoms = combine_freedom(squares, [min(g.shape[1] for g in group) for group in groups])
+        numbers = np.stack([means, errors, freedoms], axis=1).tolist()
+        for i, (gap, se, freedom) in zip(positions, numbers, strict=True):
+            measured[i] = z_test(gap, se, sum(sizes), freedom, min(sizes))
     return [measured[i] for i in range(len(rows))]
-
-
-def _measure_alike(columns: Sequence[NDArray[np.float64]], draws: Sequence[str]) -> list[Paired]:
-    """Return the mean over columns of N rows. columns: (N, n) each."""
-    means = np.stack([column.mean(axis=1) for column in columns], axis=1).mean(axis=1)
-    groups = _grouped(columns, draws)
-    squares = np.stack([_error(group) for group in groups]) ** 2
-    errors = np.sqrt(sum(squares)) / len(columns)  # in order, for one row as for many
-    sizes = [column.shape[1] for column in columns]
-    freedoms = combine_freedom(squares, [min(g.shape[1] for g in group) for group in groups])
-    numbers = np.stack([means, errors, freedoms], axis=1).tolist()
-    return [z_test(gap, se, sum(sizes), freedom, min(sizes)) for gap, se, freedom in numbers]
 
 
 def paired_by_seed(gaps: Sequence[float]) -> Paired:
@@ -161,7 +148,7 @@ def paired_by_seed(gaps: Sequence[float]) -> Paired:
     return Paired(gap, gap / float(test.statistic), float(test.pvalue), n, n - 1, n, half)
 
 
-def combine_freedom(squares: NDArray[np.float64], sizes: Sequence[int]) -> NDArray[np.float64]:
+def combine_freedom(squares: Numbers, sizes: Sequence[int]) -> Numbers:
     """Return Welch's and Satterthwaite's degrees of freedom of sums of squared errors (G, N).
 
     sizes: outcomes of each of the G groups; a sum without any error has those of the smallest one.
@@ -189,7 +176,7 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(x) for x in adjusted]
 
 
-def overall_sd(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> float:
+def overall_sd(gaps: Sequence[Numbers], draws: Sequence[str] = ()) -> float:
     """Return the per-episode standard deviation of the mean over columns of equal length.
 
     Divided by sqrt(n), it is the standard error for n episodes per column. draws: as in `paired`.
@@ -197,33 +184,26 @@ def overall_sd(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -
     return math.sqrt(sum(_spread(group) ** 2 for group in _grouped(gaps, draws))) / len(gaps)
 
 
-def _grouped(
-    gaps: Sequence[NDArray[np.float64]], draws: Sequence[str]
-) -> list[list[NDArray[np.float64]]]:
+def _grouped(gaps: Sequence[Numbers], draws: Sequence[str]) -> list[list[Numbers]]:
     """Return the columns in groups over the same episodes."""
-    groups: dict[str | int, list[NDArray[np.float64]]] = {}
+    groups: dict[str | int, list[Numbers]] = {}
     for column, g in enumerate(gaps):
         groups.setdefault(draws[column] if draws else column, []).append(g)
     return list(groups.values())
 
 
-def _spread(group: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _spread(group: Sequence[Numbers], is_of_mean: bool = False) -> Numbers:
     """Return the standard deviation over episodes of the sum of a group's gaps (..., n).
 
     It is nan for one episode. Columns of unequal length count as fully correlated, which is the
-    worst case.
+    worst case. is_of_mean: return the standard error of the sum of their means instead.
     """
     if len({g.shape for g in group}) > 1:
-        return np.asarray(sum(_spread([g]) for g in group))
+        return np.asarray(sum(_spread([g], is_of_mean) for g in group))
     total = np.sum(group, axis=0)
-    return total.std(axis=-1, ddof=1) if total.shape[-1] > 1 else np.full(total.shape[:-1], np.nan)
-
-
-def _error(group: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the standard error of the sum of a group's means, as `_spread`."""
-    if len({g.shape for g in group}) > 1:
-        return np.asarray(sum(_error([g]) for g in group))
-    return _spread(group) / math.sqrt(group[0].shape[-1])
+    n = total.shape[-1]
+    spread = total.std(axis=-1, ddof=1) if n > 1 else np.full(total.shape[:-1], np.nan)
+    return spread / math.sqrt(n) if is_of_mean else spread
 
 
 RESAMPLES = 9999
@@ -234,8 +214,6 @@ OCTETS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis
 """The eight signs that each byte encodes, (256, 8)."""
 DIGITS = 12
 """Decimals to which differences are rounded before they are compared with zero."""
-
-Numbers = NDArray[np.float64]
 
 
 def shares(

@@ -6,7 +6,7 @@ first, then parts of the table are left out in a stated order: what the table na
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -18,18 +18,15 @@ from rich.cells import cell_len, set_cell_size
 from fsbench.core.errors import UnknownName
 
 GAP = "  "
-READABLE = 20
+LONGEST = 20
 """Width that a longer column of text keeps; below it other columns are left out."""
-LONGEST = 24
-"""Width from which on a word is folded where it has no place to break."""
 NUMBER = re.compile(r"-?|[-+<(]?\.?\d(?!.*[^\W\d_]{4}).*")
 """A text that reads as a number with its interval, unit and marks; '-' for a missing one."""
 BREAKS = re.compile(r"(?<=\s)|(?<=[-+/=:@,])(?!\d)")
-"""Places where a text may wrap: after a separator, never before a digit."""
+"""Positions where a text may wrap: after a separator, never before a digit."""
 INSIDE = re.compile(r"[\d.,][\d.,]")
 """Two characters of one number."""
-INTERVAL = re.compile(r" ± \d+(\.\d+)?")
-INTERVALS = "intervals"
+INTERVAL, INTERVALS = re.compile(r" ± \d+(\.\d+)?"), "intervals"
 
 
 @dataclass(frozen=True)
@@ -63,10 +60,6 @@ class TextTable:
             return self.select([column for column in self.columns if column != name])
         return replace(self, rows=tuple(row for row in self.rows if not row[0].endswith(name)))
 
-    def without_intervals(self) -> "TextTable":
-        rows = tuple(tuple(INTERVAL.sub("", text) for text in row) for row in self.rows)
-        return replace(self, rows=rows)
-
     def select(self, names: Sequence[str]) -> "TextTable":
         """Return the table with these columns behind the keys, in the order of the names."""
         at = [*range(self.keys), *(i for n in names if (i := self.columns.index(n)) >= self.keys)]
@@ -78,10 +71,10 @@ class TextTable:
         table, parts = self, []
         for i, name in enumerate(self.columns):
             texts = [row[i] for row in self.rows]
-            empty = set(texts) <= {"", "-"}
-            is_text = empty or not is_numeric([name, *texts])
-            if is_text and len(set(texts)) == 1 < len(texts) and i >= self.keys:
-                parts += [] if empty else [f"{name} {texts[0]}"]
+            is_empty = set(texts) <= {"", "-"}
+            is_shared = len(set(texts)) == 1 < len(texts) and i >= self.keys
+            if is_shared and (is_empty or not is_numeric(texts)):
+                parts += [] if is_empty else [f"{name} {texts[0]}"]
                 table = table.without(name)
         return replace(table, title=" · ".join([self.title, *parts]))
 
@@ -94,9 +87,10 @@ def fit_table(table: TextTable, width: int | None) -> tuple[TextTable, list[str]
     omitted: list[str] = []
     last_resort = reversed(table.columns[table.keys + 1 :])
     for name in (*table.optional, INTERVALS, *last_resort):
-        if width is None or narrowest(table) <= width:
+        if width is None or full_width(share_width(table, 0)) <= width:
             break
-        smaller = table.without_intervals() if name == INTERVALS else table.without(name)
+        rows = tuple(tuple(INTERVAL.sub("", text) for text in row) for row in table.rows)
+        smaller = replace(table, rows=rows) if name == INTERVALS else table.without(name)
         omitted += [name] if smaller != table else []
         table = smaller
     return table, omitted
@@ -120,8 +114,7 @@ def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[Te
         unknown -= set(columns.values())
         chosen.append(replace(table.select(list(columns)), optional=()) if columns else table)
     for name in sorted(unknown):
-        headers = [c for table in tables for c in table.complete.columns[table.keys :]]
-        raise UnknownName("column", name, dict.fromkeys(headers))
+        raise UnknownName("column", name, {c for t in tables for c in t.complete.columns[t.keys :]})
     return chosen
 
 
@@ -136,27 +129,20 @@ def draw_table(table: TextTable, width: int | None = None) -> str:
     eurosat:5w1s  600
     isic            7
     """
-    columns = [list(texts) for texts in zip(table.columns, *table.rows, strict=True)]
-    widths = share_width(columns, width)
-    numeric = [is_numeric(texts) for texts in columns]
-    lines = [
-        line for row in (table.columns, *table.rows) for line in draw_row(row, widths, numeric)
-    ]
-    head = len(list(draw_row(table.columns, widths, numeric)))
-    rule = "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
-    return "\n".join([*lines[:head], rule, *lines[head:]])
-
-
-def draw_html(table: TextTable) -> str:
-    """Return the table and its note as HTML, for notebooks; every text is escaped."""
-    import pandas
-
-    frame = pandas.DataFrame(list(table.rows), columns=list(table.columns))
-    above, below = (
-        "<br>".join(map(escape, lines))
-        for lines in ((table.title, *table.lead), table.note.splitlines())
-    )
-    return f"<p>{above}</p>{frame.to_html(index=False, border=0)}<p><small>{below}</small></p>"
+    widths = share_width(table, width)
+    numeric = [is_numeric(texts) for _, *texts in zip(table.columns, *table.rows, strict=True)]
+    lines: list[str] = []
+    for row in (table.columns, *table.rows):
+        wrapped = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*wrapped, fillvalue=""):
+            aligned = [
+                " " * (width - cell_len(text)) + text if is_right else set_cell_size(text, width)
+                for text, width, is_right in zip(parts, widths, numeric, strict=True)
+            ]
+            lines.append(GAP.join(aligned).rstrip())
+        if row is table.columns:
+            lines.append("─" * full_width(widths))
+    return "\n".join(lines)
 
 
 class ShownAsTables(Protocol):
@@ -171,48 +157,33 @@ class ShownAsTables(Protocol):
         return "\n\n".join(map("\n".join, parts))
 
     def _repr_html_(self) -> str:
-        return "".join(draw_html(table) for table in self.tables() if not table.is_extra)
-
-
-def draw_row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[str]:
-    """Yield the lines of a row."""
-    wrapped = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
-    for parts in zip_longest(*wrapped, fillvalue=""):
-        aligned = [
-            " " * (width - cell_len(text)) + text if is_right else set_cell_size(text, width)
-            for text, width, is_right in zip(parts, widths, numeric, strict=True)
-        ]
-        yield GAP.join(aligned).rstrip()
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def is_numeric(texts: Sequence[str]) -> bool:
-    """Return whether the texts below a header are numbers."""
-    return len(texts) > 1 and all(NUMBER.fullmatch(text) for text in texts[1:])
+    """Return whether all texts of a column below its header are numbers."""
+    return all(map(NUMBER.fullmatch, texts))
 
 
-def narrowest(table: TextTable) -> int:
-    """Return the width below which a table loses numbers or its texts become unreadable."""
-    columns = [list(texts) for texts in zip(table.columns, *table.rows, strict=True)]
-    return sum(map(narrowest_column, columns)) + len(GAP) * (len(columns) - 1)
+def full_width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def narrowest_column(texts: Sequence[str]) -> int:
-    words = [word.rstrip() for text in texts for word in BREAKS.split(text)]
-    longest = max(map(cell_len, words))
-    if is_numeric(texts):
-        head = max(cell_len(word.rstrip()) for word in BREAKS.split(texts[0]))
-        return max(head, *map(cell_len, texts[1:]))
-    return min(max(map(cell_len, texts)), max(READABLE, min(longest, LONGEST)))
+def share_width(table: TextTable, width: int | None) -> list[int]:
+    """Return the width of each column: its own, or its least and a part of what is left over.
 
-
-def share_width(columns: Sequence[Sequence[str]], width: int | None) -> list[int]:
-    """Return the width of each column: its own, or its least and a part of what is left over."""
+    Numbers and the words of their header stay whole, whatever the width is.
+    """
+    columns = list(zip(table.columns, *table.rows, strict=True))
     natural = [max(map(cell_len, texts)) for texts in columns]
-    spare = None if width is None else width - len(GAP) * (len(columns) - 1)
-    if spare is None or sum(natural) <= spare:
+    if width is None or full_width(natural) <= width:
         return natural
-    widths = [narrowest_column(texts) for texts in columns]
-    spare -= sum(widths)
+    widths = [min(size, LONGEST) for size in natural]
+    for i, (header, *texts) in enumerate(columns):
+        if is_numeric(texts):
+            words = map(str.rstrip, BREAKS.split(header))
+            widths[i] = max(map(cell_len, [*words, *texts]))
+    spare = width - full_width(widths)
     order = sorted(range(len(columns)), key=lambda i: natural[i] - widths[i])
     for rank, i in enumerate(order):
         extra = max(0, min(natural[i] - widths[i], spare // (len(order) - rank)))

@@ -27,12 +27,10 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.options import expand_path
 from fsbench.core.specs import (
     FITTED,
-    SAMPLING,
     Adaptation,
     EpisodeSpec,
     EpisodicSpec,
     Frozen,
-    Grouping,
     Protocol,
     Spec,
     omitted,
@@ -60,17 +58,15 @@ TRANSDUCTIVE = "transductive"
 """Word of a column's variant: the head sees all queries of an episode at once."""
 
 GRAMMAR = "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm, DATASET:probe or DATASET:knn"
-_SHAPE = rf"{'|'.join(PROBES)}|\d{{1,9}}w\d{{1,9}}s"
+_USER_DATA = rf"(?:{'|'.join(USER_DATA)})"
 _TASK = re.compile(
-    rf"(?P<dataset>(?:{'|'.join(USER_DATA)}).+|[^:\x00-\x1f\x7f]+):"
-    rf"(?:(?P<probe>{'|'.join(PROBES)})"
-    r"|(?P<way>[1-9]\d{0,8})w(?P<shot>[1-9]\d{0,8})s"
+    rf"(?P<dataset>{_USER_DATA}.+|[^:\x00-\x1f\x7f]+):"
+    rf"(?:(?P<probe>{'|'.join(PROBES)})|(?P<n_way>[1-9]\d{{0,8}})w(?P<n_shot>[1-9]\d{{0,8}})s"
     rf"/(?P<head>[\w-]+)@(?P<protocol>{'|'.join(PROTOCOLS)}))"
 )
 _COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<variant>(?: \S+)*)")
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 _QUERIED = re.compile(r"(.*?)(?:\?(\w+=[^/]*))?", re.DOTALL)
-_DIGEST = re.compile(r"\+[0-9a-f]{8}")
 
 
 def head_names() -> tuple[Adaptation, ...]:
@@ -82,7 +78,7 @@ def head_names() -> tuple[Adaptation, ...]:
 def _user_pattern(heads: tuple[Adaptation, ...]) -> re.Pattern[str]:
     """Return the expression of a pattern on images of the user."""
     return re.compile(
-        rf"((?:{'|'.join(USER_DATA)}).+?)(?::({_SHAPE})"
+        rf"({_USER_DATA}.+?)(?::({'|'.join(PROBES)}|\d{{1,9}}w\d{{1,9}}s)"
         rf"(?:/({'|'.join(heads)}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
     )
 
@@ -97,21 +93,20 @@ class _Identity:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        @lru_cache(maxsize=4096)
-        def from_text(text: str) -> _Identity:
+        parse = lru_cache(maxsize=4096)(cls.parse)
+
+        def read(value: object) -> Any:
+            if isinstance(value, cls):
+                return value
+            if not isinstance(value, str) or len(value) > 2000:
+                raise ValueError("it is no text of at most 2000 characters")
             try:
-                return cls.parse(text)
+                return parse(value)
             except UsageError as error:
                 raise ValueError(error.message) from error
 
-        text = core_schema.str_schema(min_length=1, max_length=2000)
-        parsed = core_schema.no_info_after_validator_function(from_text, text)
-        as_it_is = core_schema.is_instance_schema(cls)
-        return core_schema.json_or_python_schema(
-            json_schema=parsed,
-            python_schema=core_schema.union_schema([as_it_is, parsed], mode="left_to_right"),
-            serialization=core_schema.to_string_ser_schema(),
-        )
+        text = core_schema.to_string_ser_schema()
+        return core_schema.no_info_plain_validator_function(read, serialization=text)
 
 
 @dataclass(frozen=True)
@@ -135,11 +130,10 @@ class TaskId(_Identity):
         match = _TASK.fullmatch(text)
         if match is None:
             raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
-        if match["probe"]:
-            return cls(match["dataset"], probe=find_name("probe", match["probe"], PROBES))
-        protocol = find_name("protocol", match["protocol"], PROTOCOLS)
-        way, shot = int(match["way"]), int(match["shot"])
-        return cls(match["dataset"], way, shot, match["head"], protocol)
+        parts: dict[str, Any] = match.groupdict()
+        if parts["probe"]:
+            return cls(parts["dataset"], probe=parts["probe"])
+        return cls(**parts | {name: int(parts[name]) for name in ("n_way", "n_shot")})
 
     @classmethod
     def of(cls, dataset: str, spec: Spec) -> Self:
@@ -149,7 +143,7 @@ class TaskId(_Identity):
         return cls(dataset, probe=spec.kind)
 
     def __str__(self) -> str:
-        return f"{self.dataset}:{self.setting}"
+        return f"{self.dataset}:{self.shape}{f'/{self.mode}' if self.mode else ''}"
 
     @property
     def shape(self) -> str:
@@ -162,15 +156,8 @@ class TaskId(_Identity):
         return "" if self.probe else f"{self.head}@{self.protocol}"
 
     @property
-    def setting(self) -> str:
-        """Return all but the data set, e.g. 5w1s/linear@ibm or probe."""
-        return f"{self.shape}/{self.mode}" if self.mode else self.shape
-
-    @property
     def in_results(self) -> Self:
         """The task as results name it, images of the user by `user_data_name`."""
-        if not self.dataset.startswith(USER_DATA):
-            return self
         return replace(self, dataset=user_data_name(self.dataset))
 
 
@@ -190,9 +177,8 @@ class ColumnId(_Identity):
         """Return the column of a text. Raise UsageError if it is malformed."""
         match = _COLUMN.fullmatch(text)
         if match is None:
-            raise UsageError(
-                f"'{text}' names no column", fix="write a task and a size, e.g. eurosat:probe 64px"
-            )
+            fix = "write a task and a size, e.g. eurosat:probe 64px"
+            raise UsageError(f"'{text}' names no column", fix=fix)
         variant = tuple(match["variant"].split())
         return cls(TaskId.parse(match["task"]), int(match["size"]), variant)
 
@@ -205,21 +191,12 @@ class ColumnId(_Identity):
         return cls(task.in_results, spec.image.input_size, variant)
 
     def __str__(self) -> str:
-        return " ".join([str(self.task), self.size, *self.variant])
+        return " ".join([str(self.task), f"{self.input_size}px", *self.variant])
 
     def __lt__(self, other: "ColumnId") -> bool:
         """Order by data set, then by the number of shots (5 before 20), probes first."""
-        return self._order < other._order
-
-    @property
-    def _order(self) -> tuple[str, int, str]:
-        rest = " ".join([self.task.setting, self.size, *self.variant])
-        return self.task.dataset, self.task.n_shot or 0, rest
-
-    @property
-    def size(self) -> str:
-        """The input size, e.g. 224px."""
-        return f"{self.input_size}px"
+        one, two = ((c.task.dataset, c.task.n_shot or 0, str(c)) for c in (self, other))
+        return one < two
 
     @property
     def transductive(self) -> bool:
@@ -296,7 +273,8 @@ def resolve(
     states, or names a kind that is not run here, and UnknownName.
     """
     pattern = TaskPattern.parse(text)
-    probe, shape = (pattern.shape, None) if pattern.shape in PROBES else (None, pattern.shape)
+    probe = pattern.shape if pattern.shape in PROBES else None
+    shape = None if probe else pattern.shape
     stated_twice = {
         "--shots": shape and options.shots,
         "--way": shape and options.way,
@@ -310,9 +288,11 @@ def resolve(
         )
     if probe and (pattern.head or pattern.protocol):
         raise UsageError(f"'{text}': a probe has no adaptation and no protocol", fix=GRAMMAR)
-    kinds: tuple[Kind, ...] = ("probe",) if probe else ("episodic",)
-    if not (probe or shape or pattern.head or pattern.protocol):
-        kinds = ("probe",) if pattern.dataset == PROBED else options.kinds
+    kinds: tuple[Kind, ...] = options.kinds
+    if probe or shape or pattern.head or pattern.protocol:
+        kinds = ("probe",) if probe else ("episodic",)
+    elif pattern.dataset == PROBED:
+        kinds = ("probe",)
     if not {*kinds} <= {*options.kinds}:
         raise UsageError(
             f"'{text}': this command runs no {kinds[0]} tasks",
@@ -322,25 +302,23 @@ def resolve(
     if "probe" in kinds:
         tasks.append(TaskId("", probe="knn" if probe == "knn" else "probe"))
     if "episodic" in kinds:
-        tasks += _list_episodic(pattern, options)
+        tasks += _list_episodic(pattern, shape, options)
     datasets = pattern.datasets(canonical, groups)
     return tuple(replace(task, dataset=dataset) for dataset in datasets for task in tasks)
 
 
-def _list_episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
+def _list_episodic(pattern: TaskPattern, shape: str | None, options: Options) -> Iterator[TaskId]:
     """Yield the few-shot tasks of a pattern; the data set is left empty."""
-    way, shots = options.way or DEFAULT_WAY, tuple(options.shots or DEFAULT_SHOTS)
-    if pattern.shape:
-        if not re.fullmatch(_SHAPE, pattern.shape):
-            raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=GRAMMAR)
-        way, shot = map(int, pattern.shape.removesuffix("s").split("w"))
+    way, shots = options.way or DEFAULT_WAY, options.shots or DEFAULT_SHOTS
+    if shape:
+        sizes = re.fullmatch(r"(\d{1,9})w(\d{1,9})s", shape)
+        way, shot = map(int, sizes.groups()) if sizes else (0, 0)
+        if not (2 <= way <= LARGEST and 1 <= shot <= LARGEST):
+            raise UsageError(
+                f"malformed task '{pattern.text}': '{shape}'",
+                fix=f"{GRAMMAR}; ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
+            )
         shots = (shot,)
-    wrong = [n for n in shots if not 1 <= n <= LARGEST]
-    if wrong or not 2 <= way <= LARGEST:
-        raise UsageError(
-            f"'{pattern.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
-            fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
-        )
     heads = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
     name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
     protocol = find_name("protocol", name, PROTOCOLS)
@@ -358,11 +336,13 @@ def find_name(kind: str, name: str, allowed: Sequence[T]) -> T:
 
 
 def user_data_name(ref: str) -> str:
-    """Return the name that results give to folder:DIR or hf-hub:ORG/NAME.
+    """Return the name that results give to a data set: its own, or that of the user's images.
 
-    It is `short_name` and the first eight digits of the sha-256 of the whole path or reference:
-    two folders of one name never collide, nor do two readings of one folder.
+    For folder:DIR or hf-hub:ORG/NAME it is `short_name` and the first eight digits of the sha-256
+    of the whole path or reference: two folders of one name never collide, nor do two readings.
     """
+    if not ref.startswith(USER_DATA):
+        return ref
     full = ref
     if ref.startswith(FOLDER):
         folder, bits = split_folder(ref)
@@ -376,20 +356,19 @@ def short_name(ref: str) -> str:
     Random draws are keyed by it, so a folder gives the same episodes wherever it lies. Names of
     data sets are unchanged.
     """
-    if not ref.startswith(USER_DATA):
-        return ref
     if ref.startswith(FOLDER):
-        name = f"folder-{split_folder(ref)[0].name}"
+        ref = f"folder-{split_folder(ref)[0].name}"
+    elif ref.startswith(HUB):
+        source = re.split("[?@]", ref.removeprefix(HUB))[0]
+        ref = f"hub-{Path(source).name if source[:1] in {'/', '.', '~'} else source}"
     else:
-        place = re.split("[?@]", ref.removeprefix(HUB))[0]
-        name = f"hub-{Path(place).name if place[:1] in {'/', '.', '~'} else place}"
-    return re.sub(r"[^\w.+@=-]", "-", name)[:80]
+        return ref
+    return re.sub(r"[^\w.+@=-]", "-", ref)[:80]
 
 
 def strip_digest(name: str) -> str:
     """Return the short name of a name that `user_data_name` made; other names are unchanged."""
-    user_made = name.startswith(("folder-", "hub-")) and _DIGEST.fullmatch(name[-9:])
-    return name[:-9] if user_made else name
+    return re.sub(r"^((?:folder|hub)-.*)\+[0-9a-f]{8}$", r"\1", name)
 
 
 def split_folder(ref: str) -> tuple[Path, int | None]:
@@ -423,11 +402,9 @@ def parse_query(query: str, ref: str, names: Sequence[str] | None = None) -> dic
 def parse_bits(options: Mapping[str, str]) -> int | None:
     """Return the bits in use of 16-bit images, None if not stated. Raise UsageError."""
     bits = options.get("bits")
-    if bits is None:
-        return None
-    if not bits.isdecimal() or not 8 <= int(bits) <= 15:
+    if bits is not None and not (bits.isdecimal() and 8 <= int(bits) <= 15):
         raise UsageError(f"?bits={bits} is not in 8..15", fix="give the bits that are in use")
-    return int(bits)
+    return None if bits is None else int(bits)
 
 
 Data = Literal["official", "subset"]
@@ -463,27 +440,17 @@ class Track(Frozen):
         )
 
     @property
-    def groups(self) -> Grouping | None:
-        """classic or disjoint; None for probes, which draw no episodes."""
-        return SAMPLING[self.protocol].track if self.protocol else None
-
-    @property
     def label(self) -> str:
         """e.g. ibm 64px, 64px, or linear ibm 224px official."""
-        parts = (self.adaptation, self.protocol, f"{self.input_size}px")
-        extra = "extra columns" if self.extra else None
-        ending = (TRANSDUCTIVE if self.transductive else None, self.data, extra)
-        return " ".join(part for part in (*parts, *ending) if part)
+        words = [self.adaptation, self.protocol, f"{self.input_size}px"]
+        words += [TRANSDUCTIVE] if self.transductive else []
+        words += [self.data, "extra columns" if self.extra else None]
+        return " ".join(filter(None, words))
 
     def takes(self, other: "Track") -> bool:
-        """Return whether results of the other track belong here, too.
-
-        They do if the tracks are equal, or if the other one is of probes, for which the protocol
-        has no meaning.
-        """
-        return other == self or (
-            other.protocol is None and other.model_copy(update={"protocol": self.protocol}) == self
-        )
+        """Return whether results of the other track belong here: probes have no protocol."""
+        protocol = other.protocol or self.protocol
+        return other.model_copy(update={"protocol": protocol}) == self
 
 
 def by_track(columns: Iterable[ColumnId]) -> dict[Track, list[ColumnId]]:

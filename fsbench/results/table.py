@@ -230,13 +230,14 @@ def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
     """Return data set and rest of each short label, and the parts that all columns share."""
     ids = [ColumnId.parse(column) for column in columns]
     modes = {column.task.mode for column in ids if column.task.mode}
-    sizes = {column.size for column in ids}
+    sizes = {f"{column.input_size}px" for column in ids}
     several = len(ids) > 1
     shared = [*modes] * (several and len(modes) == 1) + [*sizes] * (several and len(sizes) == 1)
 
     def rest(column: ColumnId) -> str:
-        setting = column.task.shape if column.task.mode in shared else column.task.setting
-        size = () if column.size in shared else (column.size,)
-        return " ".join([setting, *size, *column.variant])
+        parts = (column.task.mode, f"{column.input_size}px")
+        mode, size = ("" if part in shared else part for part in parts)
+        setting = f"{column.task.shape}/{mode}" if mode else column.task.shape
+        return " ".join([setting, *([size] if size else []), *column.variant])
 
     return [(column.task.dataset, rest(column)) for column in ids], " ".join(shared)

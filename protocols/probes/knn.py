@@ -53,7 +53,7 @@ def predict_labels(
     if spec.metric == "euclidean":  # a test image's own square moves no neighbour
         near = near.mul_(2).sub_(train.x.square().sum(dim=1))
     nearness, index = near.topk(spec.k, dim=1)
-    if spec.temperature is None:
+    if spec.metric == "euclidean":
         weights = torch.ones_like(nearness)
     else:  # shifted by the largest: only ratios matter, and no sum overflows
         weights = ((nearness - nearness[:, :1]) / spec.temperature).exp()

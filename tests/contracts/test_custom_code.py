@@ -25,19 +25,36 @@ ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("plan.rounds=1", "plan.epochs=1", "plan.epoch_images=64", "width=2")
 STATED: dict[str, Any] = {"input_size": 32, "mean": "imagenet", "std": "imagenet", "pool": "avg"}
 QUICK: dict[str, Any] = {"episodes": 4, "input_size": 32, "progress": False}
+CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
+TASK = ("-t", "toy_tiles:2w2s", "--episodes", "4")
 HEAD_TEXT = """from protocols.episodic.centroid import nearest_centroid
 def mine(settings, support):
     return nearest_centroid(support.mean(dim=2))
 """
-METHOD_LINES = (
-    "from typing import ClassVar",
-    "from pretrain.method import HOOKS, Method",
-    "from pretrain.recipes.recipe import ActingOrder",
-    "class Still(Method):",
-    "    lam: float = 1.0",
-    "    SOURCE: ClassVar = 'none'",
-    "    RANK: ClassVar = ActingOrder.STEP",
-)
+METHOD_TEXT = """from typing import ClassVar
+from pretrain.method import HOOKS, Method
+from pretrain.recipes.recipe import ActingOrder
+class Still(Method):
+    lam: float = 1.0
+    SOURCE: ClassVar = 'none'
+    RANK: ClassVar = ActingOrder.STEP"""
+BROKEN = {
+    "method": (
+        "from pretrain.recipes.recipe import ActingOrder\nRANK = ActingOrder.LAST",
+        ["pretrain", "toy/normal", "--method", "py:broken.py:Broken"],
+        "ActingOrder has no LAST; it has INIT, REPARAMETRIZATION, ROUND, STEP (broken.py, line 2)",
+    ),
+    "head": (
+        "def fit(settings, support):\n    return settings.lam",
+        ["episodic", *CONTROL, *TASK, "--heads", "py:broken.py:fit"],
+        "Settings_fit has no lam; ",
+    ),
+    "backbone": (
+        "import torch\ndef net():\n    return torch.nn.Lineer(3, 2)",
+        ["episodic", "-m", "py:broken:net", *TASK],
+        "torch.nn has no Lineer; it has Linear",
+    ),
+}
 
 
 def write_example(page: str, name: str, folder: Path) -> Path:
@@ -94,24 +111,20 @@ def test_the_methods_of_the_readme_act_where_it_says(
     if neutral:
         still = pretrain(neutral, method=code, output="n")
         assert still.weights_hash == plain.weights_hash
-
-
-def test_the_table_of_hooks_names_all_in_order() -> None:
     table = (ROOT / "pretrain/README.md").read_text().split("| hook |")[1].split("\n\n")[0]
-    cells = re.findall(r"^\| (`[^|]*) \|", table, re.M)
-    assert tuple(re.findall(r"`(\w+)`", "".join(cells))) == HOOKS
+    hooks = re.findall(r"^\| (`[^|]*) \|", table, re.M)
+    assert tuple(re.findall(r"`(\w+)`", "".join(hooks))) == HOOKS
 
 
 def test_a_run_resumes_with_the_same_file_alone(folder: Path) -> None:
-    file = folder / "still.py"
-    file.write_text("\n".join(METHOD_LINES))
-    first = pretrain(method="py:still.py:Still")
+    file, code = folder / "still.py", "py:still.py:Still"
+    file.write_text(METHOD_TEXT)
+    first = pretrain(method=code)
     recipe = first.folder / "recipe.json"
-    again = fsbench.pretrain(recipe, method="py:still.py:Still", progress=False)
-    assert again.folder == first.folder
-    file.write_text("\n".join(METHOD_LINES) + "  # x\n")
+    assert fsbench.pretrain(recipe, method=code, progress=False).folder == first.folder
+    file.write_text(f"{METHOD_TEXT}  # x\n")
     with pytest.raises(UsageError, match=r"differing: recipe.methods.still.code \w+ -> \w+"):
-        pretrain(method="py:still.py:Still")
+        pretrain(method=code)
     with pytest.raises(UsageError, match=r"custom code of a file with sha-256 .*differs from it"):
         fsbench.pretrain(recipe, progress=False)
 
@@ -124,14 +137,14 @@ def test_a_run_resumes_with_the_same_file_alone(folder: Path) -> None:
         ("class A: pass", "py:mine.py:B", "unknown class or function of mine.py 'B'"),
         ("def f(: pass", "py:mine.py:A", "SyntaxError.*mine.py, line 1"),
         ("\n\nraise OSError('x')", "py:mine.py:A", "OSError: x .mine.py, line 3"),
-        ("\n".join(METHOD_LINES).replace("Still", "Seal"), "py:mine.py:Seal", "by fsbench already"),
-        ("\n".join(METHOD_LINES).replace(" = 1.0", ""), "py:mine.py:Still", "lam .* no default"),
+        (METHOD_TEXT.replace("Still", "Seal"), "py:mine.py:Seal", "by fsbench already"),
+        (METHOD_TEXT.replace(" = 1.0", ""), "py:mine.py:Still", "lam .* no default"),
+        (re.sub(".*SOURCE.*", "", METHOD_TEXT), "py:mine.py:Still", "SOURCE: ClassVar = "),
         (
-            "\n".join([*METHOD_LINES[:5], METHOD_LINES[6]]),
+            re.sub(".*RANK.*", "", METHOD_TEXT),
             "py:mine.py:Still",
-            "SOURCE: ClassVar = ",
+            "RANK: ClassVar = ActingOrder",
         ),
-        ("\n".join(METHOD_LINES[:6]), "py:mine.py:Still", "RANK: ClassVar = ActingOrder"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_in_a_line(
@@ -147,29 +160,26 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write_example("protocols/README.md", "power.py", folder)
-    command = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--episodes", "4",
-               "-t", "toy_tiles:2w2s", "--input-size", "32", "-o", "out"]  # fmt: skip
-    reference = "py:power.py:power_mean"
-    assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
-    assert call(*command, "--heads", "centroid") == 0
-    first, centroid = read_loaded(Path("out"))
-    if first.result.task.head == "centroid":
-        first, centroid = centroid, first
+    command = ["episodic", *CONTROL, *TASK, "-o", "out"]
+    power = [*command, "--heads", "py:power.py:power_mean", "--set", "power_mean.power=1"]
+    assert call(*power) == call(*command, "--heads", "centroid") == 0
+    loaded = {one.result.task.head: one for one in read_loaded(Path("out"))}
+    first, result = loaded["power_mean"], loaded["power_mean"].result
     # features after a ReLU and average pooling are not negative: power 1 is the nearest mean
-    assert first.result.score.mean == centroid.result.score.mean
+    assert result.score.mean == loaded["centroid"].result.score.mean
     digest = sha256_of_file(file)
-    assert first.result.custom_code == {"power_mean": digest}
-    assert str(first.result.column).endswith(f"32px custom-code-{digest[:8]} power=1.0")
+    assert result.custom_code == {"power_mean": digest}
+    assert str(result.column).endswith(f"32px custom-code-{digest[:8]} power=1.0")
     file_of_entry = first.folder / ENTRY_FILE
     specs = json.loads(file_of_entry.read_text())["specs"]
     (stored,) = (s["fitted"] for s in specs if s["adaptation"] == "power_mean")
     assert stored == {"normalize": "none", "transductive": False, "code": digest, "power": 1.0}
     before = file_of_entry.read_bytes()
-    assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
+    assert call(*power) == 0
     assert file_of_entry.read_bytes() == before  # complete results are read
     file.write_text(file.read_text() + "# changed\n")
-    assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
-    results = [cell.result for cell in read_loaded(Path("out"))]
+    assert call(*power) == 0
+    results = [one.result for one in read_loaded(Path("out"))]
     assert len({str(r.column) for r in results if r.task.head == "power_mean"}) == 2
     capsys.readouterr()
 
@@ -193,7 +203,7 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
 def test_official_boards_lack_the_head_and_others_show_custom_code(
     folder: Path,
 ) -> None:
-    Path("still.py").write_text("\n".join(METHOD_LINES))
+    Path("still.py").write_text(METHOD_TEXT)
     Path("mine.py").write_text(HEAD_TEXT)
     made = fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
     fsbench.evaluate(made.ref, "toy_tiles:2w1s", heads=["py:mine.py:mine"], output="out", **QUICK)
@@ -207,45 +217,26 @@ def test_official_boards_lack_the_head_and_others_show_custom_code(
 
 
 def test_files_name_no_code(folder: Path) -> None:
-    Path("still.py").write_text("\n".join(METHOD_LINES))
+    Path("still.py").write_text(METHOD_TEXT)
     sweep = {"pretrain": [{"recipes": ["toy"], "methods": ["py:still.py:Still"], "seeds": [0]}]}
     Path("sweep.json").write_text(json.dumps(sweep))
     assert call("sweep", "sweep.json", "--dry-run") != 0
     assert "still" not in METHODS.custom()
 
 
-BROKEN = {
-    "method": (
-        ("from pretrain.recipes.recipe import ActingOrder", "RANK = ActingOrder.LAST"),
-        "ActingOrder has no LAST; it has INIT, REPARAMETRIZATION, ROUND, STEP (broken.py, line 2)",
-    ),
-    "head": (
-        ("def fit(settings, support):", "    return settings.lam"),
-        "Settings_fit has no lam; ",
-    ),
-    "backbone": (
-        ("import torch", "def net():", "    return torch.nn.Lineer(3, 2)"),
-        "torch.nn has no Lineer; it has Linear",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize(("text", "command", "expected"), BROKEN.values(), ids=BROKEN)
 def test_an_attribute_that_is_missing_is_named_with_file_and_line(
-    kind: str, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    text: str,
+    command: list[str],
+    expected: str,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lines, expected = BROKEN[kind]
-    (folder / "broken.py").write_text("\n".join(lines))
+    (folder / "broken.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
-    model = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
-    task = ["-t", "toy_tiles:5w1s", "--episodes", "2"]
-    commands = {
-        "method": ["pretrain", "toy/normal", "--method", "py:broken.py:Broken"],
-        "head": ["episodic", *model, *task, "--heads", "py:broken.py:fit"],
-        "backbone": ["episodic", "-m", "py:broken:net", *task],
-    }
-    assert call(*commands[kind]) == 1
+    assert call(*command) == 1
     errors = capfd.readouterr().err
     assert expected in errors
-    assert f"(broken.py, line {len(lines)})" in errors
+    assert f"(broken.py, line {len(text.splitlines())})" in errors
     assert "Traceback" not in errors

@@ -1,8 +1,6 @@
 """What every data set of the registries must keep."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -78,7 +76,7 @@ def test_classes_stand_in_the_official_order() -> None:
     """ISIC's is that of its columns; the others sort texts."""
     for name in ("eurosat", "cropdisease", "chestx", "mit67", "dogs", "cub200"):
         assert list(ALL[name].classes) == sorted(ALL[name].classes), name
-    assert ALL["isic"].classes == ("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC")
+    assert " ".join(ALL["isic"].classes) == "MEL NV BCC AKIEC BKL DF VASC"
 
 
 def test_groups_name_targets() -> None:
@@ -88,14 +86,3 @@ def test_groups_name_targets() -> None:
     assert set(groups["transfer"]) == {n for n in TARGETS.names() if ALL[n].split}
     assert all(name in TARGETS.names() for names in groups.values() for name in names)
     assert {ALL[name].domain for name in SOURCES.names()} == {"source", "toy"}
-
-
-def test_facts_load_without_torch_and_other_heavy_packages() -> None:
-    code = (
-        "import sys; from fsbench.data.catalog import all_facts; all_facts();"
-        "print([m for m in ('torch', 'datasets', 'pyarrow', 'scipy') if m in sys.modules])"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert process.stdout.strip() == "[]"

@@ -67,18 +67,14 @@ def load_yaml(path: str) -> Any:
     return yaml.safe_load((ROOT / path).read_text(encoding="utf8"))
 
 
-def test_readme_is_short() -> None:
+def test_readme_is_short_and_every_table_stands_in_one_document() -> None:
     assert len(TEXTS["README.md"].splitlines()) <= 250
+    assert sorted(n for page in DOCUMENTS for n in BLOCK.findall(TEXTS[page])) == sorted(TABLES)
 
 
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_tables_are_those_of_the_registries(page: str) -> None:
     assert fill(TEXTS[page]) == TEXTS[page], "run `make readme`"
-
-
-def test_every_table_stands_in_one_document() -> None:
-    names = [name for page in DOCUMENTS for name in BLOCK.findall(TEXTS[page])]
-    assert sorted(names) == sorted(TABLES)
 
 
 @pytest.mark.parametrize("study", DRAWN, ids=lambda study: study.name)
@@ -104,13 +100,16 @@ def points_of(svg: Element) -> list[float]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_and_figures_exist(page: str) -> None:
+def test_links_blocks_and_references_of_a_page(page: str) -> None:
     home = (ROOT / page).parent
     for path, anchor in re.findall(r"\]\((?!\w+:)([^)#]*)(?:#([^)]*))?\)", TEXTS[page]):
         target = (home / path).resolve() if path else ROOT / page
         assert target.exists(), f"{page} links to {path}"
         if anchor:
             assert anchor in heading_anchors(target.read_text(encoding="utf8")), f"#{anchor}"
+    assert all(isinstance(yaml.safe_load(text), dict) for text in blocks(page, "yaml"))
+    outside = r"\b(design|methods|protocol|peers|style|language)\.md\b|\[00\d\]|/work/|/root/"
+    assert re.search(outside, TEXTS[page]) is None
 
 
 @pytest.mark.parametrize("page", PRESENT)
@@ -147,43 +146,32 @@ def test_comments_name_modules_that_exist() -> None:
 )
 def test_a_name_that_does_not_exist_is_reported(present: str, dead: str) -> None:
     assert names.find_dead("README.md", f"`{present}`, `{dead}`") == [dead]
-
-
-def test_files_of_the_user_are_no_files_of_the_repository() -> None:
     text = "<!-- file: power.py --> --adapt py:power.py:mean, --adapt py:nobody.py:mean"
     assert names.find_dead("README.md", text) == ["nobody.py"]
 
 
-@pytest.mark.parametrize("line", [line for line in COMMANDS if PROGRAM.match(line)])
-def test_commands_and_options_exist(line: str) -> None:
-    arguments = words(line)
-    arguments = arguments[arguments.index("fsbench") + 1 :]
-    command = get_command(build())
-    while arguments and arguments[0] in getattr(command, "commands", {}):
-        command = command.commands[arguments.pop(0)]  # type: ignore[attr-defined]
-    assert not getattr(command, "commands", {}), f"no such command: {line}"
-    flags = {flag for parameter in command.params for flag in parameter.opts}
-    assert {word for word in arguments if word.startswith("-")} <= flags, line
-    recipes = {
-        word for word in arguments if re.fullmatch(r"(paper|full|pilot|regime|toy)/\w+", word)
-    }
-    assert recipes <= set(recipe_names()), line
-
-
-@pytest.mark.parametrize("line", [line for line in COMMANDS if not PROGRAM.match(line)])
-def test_other_commands_name_files_and_targets_that_exist(line: str) -> None:
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_options_files_and_targets_exist(line: str) -> None:
     program, *arguments = (word for word in words(line) if not word.startswith("PYTHONPATH="))
-    if program == "make":
-        targets = [word for word in arguments if "=" not in word]
-        assert all(has_target(target) for target in targets), line
+    if PROGRAM.match(line):
+        arguments = words(line)[words(line).index("fsbench") + 1 :]
+        command = get_command(build())
+        while arguments and arguments[0] in getattr(command, "commands", {}):
+            command = command.commands[arguments.pop(0)]  # type: ignore[attr-defined]
+        assert not getattr(command, "commands", {}), f"no such command: {line}"
+        flags = {flag for parameter in command.params for flag in parameter.opts}
+        assert {word for word in arguments if word.startswith("-")} <= flags, line
+        is_recipe = re.compile(r"(paper|full|pilot|regime|toy)/\w+").fullmatch
+        assert set(filter(is_recipe, arguments)) <= set(recipe_names()), line
+    elif program == "make":
+        assert all(has_target(word) for word in arguments if "=" not in word), line
     elif program == "python" and arguments[0].endswith(".py"):
         assert (ROOT / arguments[0]).is_file(), line
     elif program == "python" and arguments[1].startswith("studies."):
         assert (ROOT / "tests" / f"{arguments[1].replace('.', '/')}.py").is_file(), line
     else:
-        assert program in {"python", "pip", "cd", "git", "ruff", "mypy", "pytest", "ssh-keygen"}, (
-            line
-        )
+        others = {"python", "pip", "cd", "git", "ruff", "mypy", "pytest", "ssh-keygen"}
+        assert program in others, line
 
 
 def test_every_command_is_in_a_document() -> None:
@@ -218,18 +206,6 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
     namespace: dict[str, object] = {}
     for number, code in enumerate(blocks(page, "python"), start=1):
         exec(compile(code, f"{page}, block {number}", "exec"), namespace)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_yaml_blocks_are_yaml(page: str) -> None:
-    for text in blocks(page, "yaml"):
-        assert isinstance(yaml.safe_load(text), dict)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_documents_refer_to_nothing_outside_the_repository(page: str) -> None:
-    outside = r"\b(design|methods|protocol|peers|style|language)\.md\b|\[00\d\]|/work/|/root/"
-    assert re.search(outside, TEXTS[page]) is None
 
 
 def test_citation_names_the_version_of_the_package() -> None:

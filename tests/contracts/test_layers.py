@@ -147,16 +147,16 @@ def test_random_numbers_come_from_seeding_only() -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "import fsbench",
         "import leaderboard.render.terminal",
         "import leaderboard.methods, leaderboard.site.page",
         "from fsbench.cli.main import build; build()",
-        "import fsbench.data",
-        "import leaderboard.figures, fsbench.core.panels",
+        "from fsbench.data.catalog import all_facts; all_facts()",
+        "import leaderboard.figures, fsbench.core.plotting",
+        "from fsbench.core.specs import FITTED; [FITTED.load(n) for n in ('ridge', 'logistic')]",
     ],
 )
 def test_light_imports_do_not_load_heavy_libraries(statement: str) -> None:
-    heavy = {"torch", "timm", "pyarrow", "matplotlib"}
+    heavy = {"torch", "timm", "pyarrow", "matplotlib", "sklearn", "datasets"}
     check = f"{statement}; import sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

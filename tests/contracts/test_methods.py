@@ -71,9 +71,11 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_others(
     name: str, trained: Callable[[Recipe], Path], tmp_path: Path
 ) -> None:
     first, second = (trained(tiny(name, f"seed={seed}")) for seed in (0, 1))
-    again = train_recipe(tiny(name, "seed=0"), source(), tmp_path)
+    again = train_recipe(tiny(name, "seed=0"), source(), tmp_path / "again")
     assert equal(weights(again), weights(first))
     assert not equal(weights(second), weights(first))
+    train_recipe(tiny(name, "precision=bf16"), source(), tmp_path / "autocast")
+    assert all(torch.isfinite(tensor).all() for tensor in weights(tmp_path / "autocast").values())
 
 
 @methods
@@ -135,9 +137,3 @@ def test_the_export_is_the_plain_architecture_and_loads(
     assert backbone.facts.recipe == f"toy/{name}"
     assert backbone.facts.source_accuracy == lines(run)[-1]["val_accuracy"]
     assert (backbone.facts.source_accuracy is None) == (tiny(name).loader == "episodes")
-
-
-@methods
-def test_it_trains_under_autocast(name: str, tmp_path: Path) -> None:
-    train_recipe(tiny(name, "precision=bf16"), source(), tmp_path)
-    assert all(torch.isfinite(t).all() for t in weights(tmp_path).values())

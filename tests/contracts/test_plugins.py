@@ -124,13 +124,9 @@ def read(folder: Path, pattern: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def somebody(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(tmp_path_factory.mktemp("site"), "somebody", FILES)
-
-
-@pytest.fixture(scope="module")
-def used(somebody: Path) -> Path:
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which all five plug-ins were used once."""
+    somebody = install(tmp_path_factory.mktemp("site"), "somebody", FILES)
     call(
         somebody,
         ["pretrain", "toy/two_step", "-o", "runs"],
@@ -143,24 +139,21 @@ def used(somebody: Path) -> Path:
     return somebody
 
 
-@pytest.mark.parametrize(
-    ("what", "name"),
-    [
-        ("methods", "two_step"),
-        ("heads", "nearest_median"),
-        ("datasets", "toy_rings"),
-        ("backbones", "echo:NAME"),
-        ("analyses", "count_parameters"),
-    ],
-)
-def test_listings_name_the_package(somebody: Path, what: str, name: str) -> None:
-    rows = json.loads(call(somebody, ["ls", what, "--json"])[0])
-    origins = {next(iter(row.values())): row["from"] for row in rows}
-    assert origins.pop(name) == "somebody 1.2"
-    assert set(origins.values()) == {"fsbench"}
+LISTED = {
+    "methods": "two_step",
+    "heads": "nearest_median",
+    "datasets": "toy_rings",
+    "backbones": "echo:NAME",
+    "analyses": "count_parameters",
+}
 
 
-def test_results_runs_and_findings_name_the_package(used: Path) -> None:
+def test_listings_results_runs_and_findings_name_the_package(used: Path) -> None:
+    for what, name in LISTED.items():
+        rows = json.loads(call(used, ["ls", what, "--json"])[0])
+        origins = {next(iter(row.values())): row["from"] for row in rows}
+        assert origins.pop(name) == "somebody 1.2"
+        assert set(origins.values()) == {"fsbench"}
     entry = read(used / "out", "*/*/entry.json")
     assert [made["plugins"] for made in entry["environments"]] == [{"somebody": "1.2"}]
     assert "custom" in entry["results"][0]["flags"]
@@ -200,7 +193,10 @@ def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Pa
         "raising": f"careless 1.2 cannot be imported: {raised}",
         "two_step": "two_step.py: class TwoStep lacks RANK",
     }
-    rows = {name: text for what in LISTED for name, text in list_names(folder, what).items()}
+    rows = {}
+    for what in ("methods", "heads", "analyses"):
+        listed = [list(row.values()) for row in json.loads(call(folder, ["ls", what, "--json"])[0])]
+        rows |= {name: does for name, _, does, *_ in listed}
     assert {name for name, text in rows.items() if "cannot be used" in text} == expected.keys()
     assert all(text in rows[name] for name, text in expected.items())
     assert {"seal", "ridge", "hessian"} < rows.keys()
@@ -209,13 +205,3 @@ def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Pa
     small = ["width=2", "plan.rounds=1", "plan.epoch_images=64"]
     settings = [word for text in small for word in ("--set", text)]
     call(folder, ["pretrain", "toy/normal", *settings, "-o", str(folder)], ["ls", "protocols"])
-
-
-LISTED = ("methods", "heads", "analyses")
-
-
-def list_names(folder: Path, what: str) -> dict[str, str]:
-    """Return name -> description of a listing."""
-    printed, _ = call(folder, ["ls", what, "--json"])
-    rows = [list(row.values()) for row in json.loads(printed)]
-    return {name: does for name, _, does, *_ in rows}

@@ -7,23 +7,20 @@ import pytest
 from rich.console import Console
 
 from fsbench.cli.console import emit_json, table
-from fsbench.core.progress import VERBOSITY, ConsoleReporter, console_reporter, describe_work
-
-
-def test_a_progress_line_has_count_rate_and_time_left() -> None:
-    assert describe_work(50, 200, "images", 25.0) == "50/200, 25 images/s, 6 s left"
-    assert describe_work(200, 200, "images", 2500.4) == "200/200, 2500 images/s"
+from fsbench.core.progress import VERBOSITY, ConsoleReporter, console_reporter
 
 
 def test_plain_progress_is_sparse_and_counts_only_new_work(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = iter([0.0, 1.0, 31.0, 32.0])
-    lines = ConsoleReporter(clock=lambda: next(now))
-    with lines.task("episodes", 40, "episodes", done=10) as advance:
+    monkeypatch.setattr("time.monotonic", iter([0.0, 1.0, 31.0, 32.0, 0.0, 1.0, 1.0]).__next__)
+    with ConsoleReporter().task("episodes", 40, "episodes", done=10) as advance:
         advance(10)
         advance(10)
-    first, last = capsys.readouterr().err.splitlines()
+    with ConsoleReporter().task("images", 2500, "images") as advance:
+        advance(2500)
+    first, last, fast = capsys.readouterr().err.splitlines()
+    assert fast == "images: 2500/2500, 2500 images/s, 1.0 s"
     assert first == "episodes: 30/40, 0.645 episodes/s, 16 s left"
     assert last == "episodes: 30/40, 0.625 episodes/s, 16 s left, 32.0 s"
 

@@ -73,7 +73,7 @@ EVALUATIONS = [
     # probes
     (f"probe {NET} -t toy_scan --set probe.view=3", 2, "did you mean 'views'"),
     (f"probe {NET} -t toy_scan --set probe.views=many", 2, "views"),
-    (f"probe {NET} -t toy_scan --set probe.augmentation=views", 2, "augmentation views"),
+    (f"probe {NET} -t toy_scan --set probe.views=0", 2, "views: "),
     (f"probe {NET} -t toy_scan --set probe.schedule=linear", 2, "'constant' or 'cosine'"),
     (f"probe {NET} -t toy_scan --set probe.k=5", 2, "probe.k is set, and no task uses it"),
     (

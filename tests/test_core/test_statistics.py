@@ -1,6 +1,7 @@
-"""Statistics against hand numbers and against scipy as the independent reference."""
+"""Statistics against numbers by hand, SciPy as the independent reference, and simulation."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,14 +11,18 @@ from scipy import stats as reference
 
 from fsbench.core.errors import UsageError
 from fsbench.core.statistics import (
+    DETECTABLE,
+    RESAMPLES,
     balanced_score,
+    episodes_needed,
     holm,
-    measure_columns,
     measure_rows,
     overall_sd,
     paired,
     score,
     score_rows,
+    shares,
+    sign_flip,
 )
 
 accuracies = st.lists(st.integers(0, 75).map(lambda k: k / 75), min_size=2, max_size=60)
@@ -37,8 +42,12 @@ def test_outcomes_that_all_agree_have_the_bound_of_wilson(outcome: float, n: int
     low, high = reference.binomtest(round(outcome) * n, n).proportion_ci(0.95, method="wilson")
     expected = high if outcome == 0 else 1 - low
     assert score([outcome] * n).ci95 == pytest.approx(expected, rel=1e-4)  # its z has more digits
-    rows = [np.full(n, outcome), np.linspace(0, 1, n)]
-    assert score_rows(rows) == [score(row) for row in rows]
+
+
+def test_one_outcome_has_no_interval_and_none_is_an_error() -> None:
+    assert math.isnan(score([0.5]).ci95)
+    with pytest.raises(UsageError, match="no outcomes"):
+        score([])
 
 
 def test_balanced_score_by_hand() -> None:
@@ -46,12 +55,10 @@ def test_balanced_score_by_hand() -> None:
     right = np.array([1, 1, 0, 1, 0, 0, 1], np.bool_)
     mean, ci95, n = balanced_score(right, (4, 2, 0, 1))
     z = 1.96**2
-    variances = []
-    for hits, size in ((3, 4), (0, 2), (1, 1)):
-        p = (hits + z / 2) / (size + z)
-        variances.append(p * (1 - p) / size)
+    shown = [((hits + z / 2) / (size + z), size) for hits, size in ((3, 4), (0, 2), (1, 1))]
+    variance = sum(p * (1 - p) / size for p, size in shown)
     assert (mean, n) == (pytest.approx((3 / 4 + 0 + 1) / 3), 7)
-    assert ci95 == pytest.approx(1.96 * math.sqrt(sum(variances)) / 3)
+    assert ci95 == pytest.approx(1.96 * math.sqrt(variance) / 3)
 
 
 @pytest.mark.parametrize(
@@ -68,83 +75,8 @@ def test_the_interval_of_balanced_accuracy_covers_it(
     rng = np.random.default_rng(0)
     chances, truth = np.repeat(recalls, counts), float(np.mean(recalls))
     scores = [balanced_score(rng.random(sum(counts)) < chances, counts) for _ in range(600)]
-    covered = np.mean([abs(s.mean - truth) <= s.ci95 for s in scores])
-    assert covered >= 0.93
+    assert np.mean([abs(s.mean - truth) <= s.ci95 for s in scores]) >= 0.93
     assert min(s.ci95 for s in scores) > 0
-
-
-def test_one_outcome_has_no_interval_and_none_is_an_error() -> None:
-    assert math.isnan(score([0.5]).ci95)
-    with pytest.raises(UsageError, match="no outcomes"):
-        score([])
-
-
-def test_rows_at_once_have_the_scores_of_one_by_one() -> None:
-    rng = np.random.default_rng(0)
-    rows = [rng.integers(0, 76, n) / 75 for n in (600, 1, 600, 129, 600, 129, 7)]
-    numbers = [s[:2] for s in score_rows(rows)]
-    np.testing.assert_array_equal(numbers, [score(row)[:2] for row in rows])  # nan included
-    assert [s.n for s in score_rows(rows)] == [row.size for row in rows]
-
-
-@given(accuracies, st.integers(0, 2**31))
-def test_paired_p_is_the_z_test_on_the_differences(values: list[float], seed: int) -> None:
-    a = np.array(values)
-    b = np.random.default_rng(seed).permutation(a) * 0.9
-    comparison = paired([a], [b])
-    gaps = a - b
-    assert comparison.gap == pytest.approx(gaps.mean(), abs=1e-12)
-    if comparison.se > 0:
-        z = gaps.mean() / reference.sem(gaps)
-        assert comparison.p == pytest.approx(2 * reference.norm.sf(abs(z)), abs=1e-9)
-
-
-def test_columns_count_equally_whatever_their_size() -> None:
-    """Gaps 0.2 over 2 episodes and 0.4 over 4 average to 0.3; variances add as 1/4 each."""
-    a = [np.array([0.5, 0.7]), np.array([0.9, 0.7, 0.9, 0.7])]
-    b = [np.array([0.4, 0.4]), np.array([0.4, 0.4, 0.4, 0.4])]
-    comparison = paired(a, b)
-    assert comparison.gap == pytest.approx(0.3)
-    assert comparison.n == 6
-    expected = math.sqrt(0.02 / 2 + (0.04 / 3) / 4) / 2
-    assert comparison.se == pytest.approx(expected)
-    assert comparison.ci95 == pytest.approx(1.96 * expected)
-
-
-@given(accuracies)
-def test_identical_entries_tie_and_swapping_mirrors(values: list[float]) -> None:
-    a = np.array(values)
-    assert paired([a], [a])[:4] == (0.0, 0.0, 1.0, a.size)
-    b = a[::-1].copy()
-    one, other = paired([a], [b]), paired([b], [a])
-    assert one.gap == pytest.approx(-other.gap)
-    assert one.p == pytest.approx(other.p)
-
-
-def test_a_constant_gap_is_certain() -> None:
-    a = np.array([0.5, 0.75, 1.0])
-    assert paired([a], [a - 0.25]).p == 0.0
-
-
-def test_sides_must_match() -> None:
-    a = np.zeros(3)
-    for left, right in (([a], [a, a]), ([], []), ([a], [np.zeros(4)])):
-        with pytest.raises(UsageError, match="same episodes"):
-            paired(left, right)
-
-
-def test_columns_over_the_same_episodes_add_up_episode_by_episode() -> None:
-    """By hand: gaps (.1, .3) and (.2, .2) of one draw sum to (.3, .5); sd .02 ** .5."""
-    gaps = [np.array([0.1, 0.3]), np.array([0.2, 0.2])]
-    zeros = [np.zeros(2), np.zeros(2)]
-    comparison = paired(gaps, zeros, ["e", "e"])
-    assert comparison.gap == pytest.approx(0.2)
-    assert comparison.se == pytest.approx(math.sqrt(0.02 / 2) / 2)
-    assert overall_sd(gaps, ["e", "e"]) == pytest.approx(math.sqrt(0.02) / 2)
-    opposite = [np.array([0.1, 0.3]), np.array([0.3, 0.1])]
-    assert paired(opposite, zeros, ["e", "e"]).se == pytest.approx(0.0)
-    assert paired(opposite, zeros, ["e", "f"]).se == pytest.approx(math.sqrt(0.02) / 2)
-    assert overall_sd(opposite) == pytest.approx(math.sqrt(0.04) / 2)
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=30), st.integers(0, 10**6))
@@ -155,16 +87,60 @@ def test_rows_at_once_have_the_bits_of_one_by_one(kinds: list[int], seed: int) -
     names = {0: [*"abcdefghijkl"], 1: [*"aabbccddeeff"], 2: [*"abcdefabcdef"]}
     rows = [[rng.integers(0, 76, n) / 75 for n in lengths[kind]] for kind in kinds]
     draws = [names[kind] for kind in kinds]
-    one_by_one = [measure_columns(*row) for row in zip(rows, draws, strict=True)]
+    one_by_one = [measure_rows([r], [d])[0] for r, d in zip(rows, draws, strict=True)]
     assert repr(measure_rows(rows, draws)) == repr(one_by_one)  # nan for the third kind
+    columns = [column for row in rows for column in row] + [np.ones(40)]
+    assert repr(score_rows(columns)) == repr([score(column) for column in columns])
 
 
-def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
-    a = [np.array([0.1, 0.3]), np.array([0.1, 0.3, 0.1, 0.3])]
-    errors = [math.sqrt(0.02 / 2), math.sqrt(0.04 / 3 / 4)]
-    comparison = paired(a, [np.zeros(2), np.zeros(4)], ["e", "e"])
-    assert comparison.se == pytest.approx(sum(errors) / 2)
-    assert overall_sd(a, ["e", "e"]) == pytest.approx((math.sqrt(0.02) + math.sqrt(0.04 / 3)) / 2)
+@given(accuracies, st.integers(0, 2**31))
+def test_paired_p_is_the_z_test_on_the_differences(values: list[float], seed: int) -> None:
+    a = np.array(values)
+    b = np.random.default_rng(seed).permutation(a) * 0.9
+    comparison, gaps = paired([a], [b]), a - b
+    assert comparison.gap == pytest.approx(gaps.mean(), abs=1e-12)
+    if comparison.se > 0:
+        z = gaps.mean() / reference.sem(gaps)
+        assert comparison.p == pytest.approx(2 * reference.norm.sf(abs(z)), abs=1e-9)
+    mirrored = paired([b], [a])
+    assert (mirrored.gap, mirrored.p) == pytest.approx((-comparison.gap, comparison.p))
+    assert paired([a], [a])[:4] == (0.0, 0.0, 1.0, a.size)
+
+
+TWO, FOUR = [0.1, 0.3], [0.5, 0.3, 0.5, 0.3]
+SD2, SD4 = math.sqrt(0.02), math.sqrt(0.04 / 3)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "draws", "gap", "se", "sd"),
+    [
+        ([[0.25] * 3], "", 0.25, 0.0, 0.0),
+        ([TWO, FOUR], "", 0.3, math.hypot(SD2 / 2**0.5, SD4 / 2) / 2, math.hypot(SD2, SD4) / 2),
+        ([TWO, FOUR], "ee", 0.3, (SD2 / 2**0.5 + SD4 / 2) / 2, (SD2 + SD4) / 2),
+        ([TWO, [0.2, 0.2]], "ee", 0.2, SD2 / 2**0.5 / 2, SD2 / 2),
+        ([TWO, TWO[::-1]], "ee", 0.2, 0.0, 0.0),
+        ([TWO, TWO[::-1]], "ef", 0.2, SD2 / 2, SD2 / 2**0.5),
+    ],
+    ids=["constant", "columns count equally", "worst case", "sum", "opposite", "independent"],
+)
+def test_gaps_of_columns_by_hand(
+    gaps: list[list[float]], draws: str, gap: float, se: float, sd: float
+) -> None:
+    """Columns of one draw add up episode by episode; of unequal length, they count as worst."""
+    columns = [np.array(column) for column in gaps]
+    comparison = paired(columns, [0 * column for column in columns], draws)
+    assert (comparison.gap, comparison.se) == pytest.approx((gap, se), abs=1e-12)
+    assert comparison.ci95 == pytest.approx(1.96 * se, abs=1e-12)
+    assert comparison.n == sum(map(len, gaps))
+    assert overall_sd(columns, draws) == pytest.approx(sd, abs=1e-12)
+    assert paired([np.full(3, 0.25)], [np.zeros(3)]).p == 0.0
+
+
+def test_sides_must_match() -> None:
+    a = np.zeros(3)
+    for left, right in (([a], [a, a]), ([], []), ([a], [np.zeros(4)])):
+        with pytest.raises(UsageError, match="same episodes"):
+            paired(left, right)
 
 
 @settings(max_examples=50, deadline=None)
@@ -172,7 +148,89 @@ def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
 def test_holm_against_its_definition(p: list[float]) -> None:
     order = sorted(range(len(p)), key=lambda i: p[i])
     expected, running = [0.0] * len(p), 0.0
-    for place, i in enumerate(order):
-        running = max(running, min(1.0, (len(p) - place) * p[i]))
+    for rank, i in enumerate(order):
+        running = max(running, min(1.0, (len(p) - rank) * p[i]))
         expected[i] = running
     assert holm(p) == pytest.approx(expected)
+
+
+def test_so_many_episodes_detect_the_gap_and_one_fewer_does_not_quite() -> None:
+    """ChestX and EuroSAT at 5 shots, sd 5.4 and 4.3 points: about 920 and 580 episodes."""
+    assert [episodes_needed(sd, 0.005) for sd in (0.054, 0.043)] == [916, 581]
+    for gap in (0.004, 0.02, 0.3):
+        n = episodes_needed(0.1, gap)
+        assert DETECTABLE * 0.1 / np.sqrt(n) <= gap
+        assert n == 2 or DETECTABLE * 0.1 / np.sqrt(n - 1) > gap
+    assert episodes_needed(0.0, 0.3) == 2
+
+
+@pytest.mark.parametrize("sds", [(0.06,), (0.03, 0.06, 0.12)])
+def test_the_test_finds_the_gap_as_often_as_promised(sds: tuple[float, ...]) -> None:
+    """On columns of different spread, as a board averages them."""
+    rng, trials = np.random.default_rng(0), 2000
+    n = episodes_needed(float(np.linalg.norm(sds)) / len(sds), 0.01)
+    draws = [[rng.normal(0.01, sd, n) for sd in sds] for _ in range(trials)]
+    share = np.mean([measured.p < 0.05 for measured in measure_rows(draws, [()] * trials)])
+    assert abs(share - 0.8) < 4 * np.sqrt(0.16 / trials)
+
+
+def enumerated(parts: list[float]) -> float:
+    """Twice the smaller share of all signs whose sum is at least, or at most, the one seen."""
+    signs = np.array(list(product((-1, 1), repeat=len(parts))))
+    sums, total = signs @ parts, sum(parts)
+    above, below = (np.mean(k * sums >= k * total - 1e-9) for k in (1, -1))
+    return float(min(1.0, 2 * min(above, below)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(-9, 9).map(lambda k: k / 75), min_size=1, max_size=8))
+def test_few_parts_are_enumerated(parts: list[float]) -> None:
+    assert sign_flip(np.array(parts), "x") == pytest.approx(enumerated(parts))
+
+
+@pytest.mark.parametrize(("n", "seed"), [(14, 0), (100, 1), (601, 3)])
+@pytest.mark.parametrize("z", [0.0, 1.0, 2.6])
+def test_many_parts_agree_with_the_z_test(n: int, seed: int, z: float) -> None:
+    """The z test takes the spread about the mean, so it is compared where that hardly matters."""
+    noise = np.random.default_rng(seed).normal(0, 1, n)
+    gaps = noise - noise.mean() + z * noise.std(ddof=1) / np.sqrt(n)
+    expected = paired([gaps], [np.zeros(n)]).p
+    error = 4 * np.sqrt(expected / RESAMPLES) + (0.06 if n < 50 else 0.006)
+    assert sign_flip(gaps, "x", n) == pytest.approx(expected, abs=error)
+
+
+def test_equal_parts_are_the_exact_binomial_test() -> None:
+    """As McNemar's: 40 images that only one side has right, 28 of them A."""
+    parts = np.array([1] * 28 + [-1] * 12 + [0] * 300) / 340
+    exact = reference.binomtest(28, 40).pvalue
+    assert sign_flip(parts, "x") == pytest.approx(exact, abs=4 * np.sqrt(exact / RESAMPLES))
+
+
+def test_same_names_same_p_and_swapped_sides_mirror() -> None:
+    parts = np.random.default_rng(4).normal(0.1, 1, 200)
+    first = sign_flip(parts, "a")
+    assert 0.01 < first < 0.9
+    assert sign_flip(parts, "a") == sign_flip(-parts, "a") == first != sign_flip(parts, "b")
+    assert sign_flip(np.zeros(50), "a") == sign_flip(np.array([]), "a") == 1.0
+
+
+def test_shares_by_hand_and_columns_over_the_same_episodes_flip_together() -> None:
+    """Two columns over episodes 0..2 and 1..2, one of its own: sums per episode, over 3 columns."""
+    index = [np.array([0, 1, 2]), np.array([1, 2]), np.array([1, 2])]
+    gaps = [np.array([3.0, 6.0, 9.0]), np.array([2.0, 4.0]), np.array([8.0, 10.0])]
+    fractions = shares(index, gaps, ["e", "e", "f"])
+    assert fractions == pytest.approx(np.array([1, 2 + 1, 3 + 2, 4, 5]) / 3)
+    many, numbers = np.random.default_rng(5).normal(0.14, 1, 200), np.arange(200)
+    once = sign_flip(many / 200, "x")
+    joint, apart = (shares([numbers] * 4, [many] * 4, draws) for draws in ("eeee", "efgh"))
+    assert sign_flip(joint, "x") == once > 0.02
+    assert sign_flip(apart, "x") < once / 10
+
+
+def test_false_alarms_keep_to_alpha() -> None:
+    """Simulated comparisons without a gap, skewed and discrete, as accuracies near 1 are."""
+    right = np.random.default_rng(40).binomial(75, 0.9, (2, 300, 40)) / 75
+    pairs = enumerate(zip(*right, strict=True))
+    alarms = sum(sign_flip(a - b, "trial", i) < 0.05 for i, (a, b) in pairs)
+    low, high = reference.binom.interval(0.999, 300, 0.05)
+    assert low <= alarms <= high

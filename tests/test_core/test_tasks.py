@@ -38,12 +38,8 @@ def canonical(name: str) -> str:
     return lower
 
 
-def tasks(*texts: str, options: Options = EPISODIC) -> list[TaskId]:
-    return [task for text in texts for task in resolve(text, canonical, GROUPS, options)]
-
-
-def ids(*texts: str, options: Options = EPISODIC) -> list[str]:
-    return [str(task.in_results) for task in tasks(*texts, options=options)]
+def ids(text: str, options: Options) -> list[str]:
+    return [str(task.in_results) for task in resolve(text, canonical, GROUPS, options)]
 
 
 ALL, ONE = Options(), Options(shots=(1,))
@@ -68,42 +64,32 @@ RESOLVED: list[tuple[str, Options, list[str]]] = [
 
 @pytest.mark.parametrize(("text", "options", "expected"), RESOLVED)
 def test_an_id_and_options_name_tasks(text: str, options: Options, expected: list[str]) -> None:
-    assert ids(text, options=options) == expected
-
-
-def test_fields_of_a_task() -> None:
-    assert tasks("isic:7w20s") == [TaskId("isic", 7, 20, "linear", "ibm")]
-    (probe,) = tasks("isic:probe", options=ALL)
-    assert probe.probe == "probe"
-    assert probe.n_shot is probe.head is probe.protocol is None
+    assert ids(text, options) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "folder", "rest"),
+    ("folder", "shape", "head", "protocol"),
     [
-        ("folder:/a/linear", "folder:/a/linear", (None, None, None)),
-        ("folder:/a/b@ibm", "folder:/a/b@ibm", (None, None, None)),
-        ("folder:/a:5w1s", "folder:/a", ("5w1s", None, None)),
-        ("folder:/a:b/c@d:5w1s/linear@ibm", "folder:/a:b/c@d", ("5w1s", "linear", "ibm")),
-        ("folder:/a:5w1s@ibm", "folder:/a", ("5w1s", None, "ibm")),
-        ("folder:/a:probe", "folder:/a", ("probe", None, None)),
-        ("folder:/a:5w1s/birds", "folder:/a:5w1s/birds", (None, None, None)),
-        ("folder:a b/5w1s", "folder:a b/5w1s", (None, None, None)),
-        ("hf-hub:a/b", "hf-hub:a/b", (None, None, None)),
-        ("hf-hub:a/b@ibm", "hf-hub:a/b@ibm", (None, None, None)),
-        ("hf-hub:a/b:knn", "hf-hub:a/b", ("knn", None, None)),
-        (
-            "hf-hub:a/b@1f?split=test&label=y:5w5s/ridge@ibm",
-            "hf-hub:a/b@1f?split=test&label=y",
-            ("5w5s", "ridge", "ibm"),
-        ),
+        ("folder:/a/linear", "", "", ""),
+        ("folder:/a/b@ibm", "", "", ""),
+        ("folder:/a", ":5w1s", "", ""),
+        ("folder:/a:b/c@d", ":5w1s", "/linear", "@ibm"),
+        ("folder:/a", ":5w1s", "", "@ibm"),
+        ("folder:/a", ":probe", "", ""),
+        ("folder:/a:5w1s/birds", "", "", ""),
+        ("folder:a b/5w1s", "", "", ""),
+        ("hf-hub:a/b", "", "", ""),
+        ("hf-hub:a/b@ibm", "", "", ""),
+        ("hf-hub:a/b", ":knn", "", ""),
+        ("hf-hub:a/b@1f?split=test&label=y", ":5w5s", "/ridge", "@ibm"),
     ],
 )
 def test_folders_may_hold_every_separator(
-    text: str, folder: str, rest: tuple[str | None, ...]
+    folder: str, shape: str, head: str, protocol: str
 ) -> None:
-    pattern = TaskPattern.parse(text)
-    assert (pattern.dataset, (pattern.shape, pattern.head, pattern.protocol)) == (folder, rest)
+    text = folder + shape + head + protocol
+    parts = (part[1:] or None for part in (shape, head, protocol))
+    assert TaskPattern.parse(text) == TaskPattern(text, folder, *parts)
 
 
 @given(st.text("ab:/@5w1s", min_size=1, max_size=12))
@@ -112,8 +98,7 @@ def test_a_folder_is_found_before_a_complete_tail(path: str) -> None:
     tail = pattern.text.removeprefix(pattern.dataset)
     assert pattern.text == pattern.dataset + tail
     assert tail.startswith(":")
-    assert pattern.head == "linear"
-    assert pattern.protocol == "startup"
+    assert (pattern.head, pattern.protocol) == ("linear", "startup")
 
 
 def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None:
@@ -121,26 +106,31 @@ def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None
     for name in ("a", "b"):
         (folder / name).mkdir(parents=True)
         (folder / name / "x.png").write_bytes(b"")
-    (task,) = tasks(f"folder:{folder}:2w1s")
-    assert task.dataset == f"folder:{folder}"
+    (task,) = resolve(f"folder:{folder}:2w1s", canonical, GROUPS, EPISODIC)
     assert str(task) == f"folder:{folder}:2w1s/linear@ibm"
     name = user_data_name(task.dataset)
     assert re.fullmatch(r"folder-my-birds@home\+[0-9a-f]{8}", name)
     assert str(task.in_results) == f"{name}:2w1s/linear@ibm"
     dataset = load_folder_target(task.dataset)
     assert (dataset.name, dataset.result_name) == ("folder-my-birds@home", name)
-    assert strip_digest(name) == dataset.name
 
 
-def test_two_folders_of_one_name_have_two_names_and_one_stream() -> None:
-    names = [user_data_name(f"folder:/{parent}/birds") for parent in ("a", "b", "a/../a")]
-    assert names[0] == names[2] != names[1]
-    assert {strip_digest(name) for name in names} == {"folder-birds"}
-    assert strip_digest("eurosat") == "eurosat"
-    assert strip_digest("folder-birds") == "folder-birds"
-    hub = [user_data_name(f"hf-hub:org/set{rest}") for rest in ("", "?split=test", "@1f")]
-    assert len(set(hub)) == 3
-    assert {strip_digest(name) for name in hub} == {"hub-org-set"}
+@pytest.mark.parametrize(
+    ("refs", "stream"),
+    [
+        (("folder:/a/birds", "folder:/b/birds", "folder:/a/birds?bits=12"), "folder-birds"),
+        (("hf-hub:org/set", "hf-hub:org/set?split=test", "hf-hub:org/set@1f"), "hub-org-set"),
+        (("eurosat",), "eurosat"),
+        (("folder-birds",), "folder-birds"),
+    ],
+)
+def test_user_data_of_one_name_has_several_names_and_one_stream(
+    refs: tuple[str, ...], stream: str
+) -> None:
+    names = {user_data_name(ref) for ref in refs}
+    assert len(names) == len(refs)
+    assert {strip_digest(name) for name in names} == {stream}
+    assert user_data_name("folder:/a/../a/birds") == user_data_name("folder:/a/birds")
 
 
 SAME, OTHER_KIND = "say the same part", "this command runs no"
@@ -173,7 +163,7 @@ NO_HEAD = "a probe has no adaptation and no protocol"
 )
 def test_a_pattern_that_names_no_task_is_refused(text: str, options: Options, message: str) -> None:
     with pytest.raises(UsageError, match=f"(?s){message}") as error:
-        tasks(text, options=options)
+        ids(text, options)
     assert error.value.exit_code == 2
 
 

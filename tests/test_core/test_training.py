@@ -9,39 +9,29 @@ from support import fakes
 from support import methods as fakes_methods
 
 from fsbench.core.schema import BackboneFacts, Training
+from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import compose_methods, control_recipe, load_recipe, recipe_names
 
 
-def test_facts_without_training_are_written_as_before() -> None:
-    assert "training" not in fakes.facts().model_dump()
-    facts = fakes_methods.facts("llf")
-    again = BackboneFacts.model_validate_json(facts.model_dump_json())
-    assert again == facts
-    assert again.training is not None
-    assert again.training.methods == ("llf",)
+def train(recipe: Recipe) -> Training:
+    return Training(recipe=recipe.model_dump(mode="json"), **fakes_methods.COSTS)
 
 
 def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:
-    from pretrain.recipes.registry import compose_methods, load_recipe
-
     recipe = compose_methods(load_recipe("pilot/swr"), "swr+weight_compander").override(["seed=3"])
-    training = Training(recipe=recipe.model_dump(mode="json"), **fakes_methods.COSTS)
+    training = train(recipe)
     assert training.recipe_digest == recipe.digest()
     assert training.methods == tuple(method.name for method in recipe.methods)
-    assert training.view.seed == 3
-    assert training.plan == "3 rounds x 4 epochs"
+    assert (training.view.seed, training.plan) == (3, "3 rounds x 4 epochs")
     other = training.model_copy(update={"recipe": {**training.recipe, "seed": 4}})
     assert (other.view.seed, training.view.seed) == (4, 3)  # nothing computed is copied
+    stages = {"stages": [{}, {}], "rounds": 1, "epochs": 1}
+    assert fakes_methods.training(plan=stages).plan == "2 stages x 1 round x 1 epoch"
 
 
 def test_the_controls_of_recipes_are_matched_and_plain() -> None:
-    from pretrain.recipes.registry import control_recipe, load_recipe, recipe_names
-
     for name in (name for name in recipe_names() if name.startswith(("full/", "paper/"))):
-        recipe = load_recipe(name)
-        ours, plain = (
-            Training(recipe=variant.model_dump(mode="json"), **fakes_methods.COSTS)
-            for variant in (recipe, control_recipe(recipe))
-        )
+        ours, plain = train(load_recipe(name)), train(control_recipe(load_recipe(name)))
         assert plain.plain, name
         assert ours.conditions() == plain.conditions(), name
 
@@ -64,23 +54,22 @@ def test_any_other_difference_is_other_conditions(changes: dict[str, Any]) -> No
     assert fakes_methods.training("llf", seed=7, name="pilot/x").conditions() == plain.conditions()
 
 
-def test_schedules_that_differ_only_in_restarts_meet_when_asked() -> None:
-    cosine = fakes_methods.training("llf")
+def test_seeds_are_of_one_composition_settings_and_restarts_are_not() -> None:
+    one, seed, lam = (
+        fakes_methods.training("swr", seed=seed, lam=lam)
+        for seed, lam in ((0, 0.1), (1, 0.1), (0, 0.2))
+    )
+    assert one.composition == seed.composition != lam.composition
+    assert one.conditions() == lam.conditions()
     once = fakes_methods.training(schedule="single_cycle")
-    assert cosine.conditions("single_cycle") == once.conditions()
-    stages = {"stages": [{}, {}], "rounds": 1, "epochs": 1}
-    assert fakes_methods.training(plan=stages).plan == "2 stages x 1 round x 1 epoch"
-
-
-def test_seeds_are_of_one_composition_settings_are_not() -> None:
-    one = fakes_methods.training("swr", seed=0, lam=0.1)
-    assert one.composition == fakes_methods.training("swr", seed=1, lam=0.1).composition
-    assert one.composition != fakes_methods.training("swr", seed=0, lam=0.2).composition
-    assert one.conditions() == fakes_methods.training("swr", seed=0, lam=0.2).conditions()
+    assert one.conditions("single_cycle") == once.conditions() != one.conditions()
 
 
 def test_facts_of_another_recipe_or_other_steps_are_refused() -> None:
-    good = fakes_methods.facts("llf").model_dump(mode="json")
+    facts = fakes_methods.facts("llf")
+    good = facts.model_dump(mode="json")
+    assert BackboneFacts.model_validate(good) == facts
+    assert "training" not in fakes.facts().model_dump()
     for change in ({"recipe_digest": "0" * 64}, {"steps": 3}, {"steps": None}):
         with pytest.raises(ValidationError, match="other steps"):
             BackboneFacts.model_validate(good | change)
@@ -103,7 +92,6 @@ def test_facts_of_another_recipe_or_other_steps_are_refused() -> None:
     ],
 )
 def test_a_recipe_that_no_board_can_read_is_refused(change: dict[str, Any]) -> None:
-    recipe = fakes_methods.recipe() | change
-    text = json.dumps({"recipe": recipe, **fakes_methods.COSTS})
+    text = json.dumps({"recipe": fakes_methods.recipe() | change, **fakes_methods.COSTS})
     with pytest.raises(ValidationError):
         Training.model_validate_json(text)

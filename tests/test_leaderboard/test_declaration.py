@@ -73,7 +73,7 @@ BOMB = "\n".join(
         ("d.yaml", f"{BOMB}\nname: *a11\n", "alias"),
         ("d.yaml", "name: x\nname: y\n", "duplicate key"),
         ("d.yaml", "name: !!python/object/apply:os.system [id]\n", "cannot be read"),
-        ("d.yaml", "[" * 60_000, "nests deeper"),
+        ("d.yaml", "[" * 60_000, "recursion"),
         ("d.yaml", "a: [1", "cannot be read"),
         ("d.yaml", "just text", "no mapping of fields"),
         ("d.toml", 'name = "x"\nname = "y"\n', "cannot be read"),

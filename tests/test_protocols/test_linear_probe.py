@@ -150,7 +150,7 @@ def test_rates_are_tried_or_chosen_on_a_part_that_their_run_has_not_seen(
 
 
 def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> None:
-    spec = ProbeSpec(epochs=3, lrs=(0.1,), augmentation="live", held_out=0.2)
+    spec = ProbeSpec(epochs=3, lrs=(0.1,), augmentation="views", views=3, held_out=0.2)
     epochs = []
 
     def views(epoch: int) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from support.reading import read
 
 from fsbench.api.analyze import analysis_table, label_views
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.panels import draw_views
+from fsbench.core.plotting import draw_views
 from fsbench.core.schema import Analysis, Finding, Images, Measure, Question, View
 from fsbench.results import store
 
