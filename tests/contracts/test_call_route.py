@@ -89,12 +89,8 @@ def follow(run: Callable[[], object], forms: re.Pattern[str]) -> list[Step]:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         key = (frame.f_globals.get("__name__", ""), frame.f_code.co_qualname)
-        if (
-            event == "call"
-            and key not in steps
-            and key[0] in modules()
-            and returns_form(*key, forms)
-        ):
+        is_new = event == "call" and key not in steps and key[0] in modules()
+        if is_new and returns_form(*key, forms):
             back = frame.f_back
             while back and back.f_globals.get("__name__") == DECORATOR:
                 back = back.f_back

@@ -16,8 +16,6 @@ from pretrain.training.distributed import PER_RANK
 
 ROUNDING = 1e-12
 """Largest difference of a weight (of order 1) after 16 steps in float64."""
-UNLIKE: dict[str, str] = {}
-"""Methods whose weights differ in more than rounding from those of one process, and why: none."""
 SHORT = {"gradinit": ("gradinit.iterations=2",), "nio": ("nio.iterations=2", "nio.batch_size=8")}
 
 
@@ -46,18 +44,15 @@ def apart(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:
 
 
 RESUMED = ("imp", "lw", "seal", "swr")
+SETTINGS = {
+    "dropout": ("dropout=0.5",),
+    "converging": ("plan.stop_accuracy=0.3", "plan.epochs=6", "schedule=constant"),
+    "plateau": ("schedule=plateau", "plateau_epochs=1", "lr=0.003", "warmup=0"),
+    "full_batch": ("loader=full_batch", "batch_size=40", "augmentation=none"),
+}
 OTHERS = {
     "batch_norm": Job(tiny("normal")),
-    "dropout": Job(tiny("normal", *NETWORK, "dropout=0.5")),
-    "converging": Job(
-        tiny("normal", *NETWORK, "plan.stop_accuracy=0.3", "plan.epochs=6", "schedule=constant")
-    ),
-    "plateau": Job(
-        tiny("normal", *NETWORK, "schedule=plateau", "plateau_epochs=1", "lr=0.003", "warmup=0")
-    ),
-    "full_batch": Job(
-        tiny("normal", *NETWORK, "loader=full_batch", "batch_size=40", "augmentation=none")
-    ),
+    **{name: Job(tiny("normal", *NETWORK, *fields)) for name, fields in SETTINGS.items()},
     **{f"killed {name}": Job(tiny(name), kill_at=9) for name in RESUMED},
     **{f"whole {name}": Job(tiny(name)) for name in RESUMED},
 }
@@ -72,18 +67,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", METHODS.names())
-def test_ranks_end_with_the_same_bits(name: str, both: Path) -> None:
-    job(name)  # skips where learn2learn is missing
+def test_two_processes_do_what_one_does(name: str, both: Path, tmp_path: Path) -> None:
+    one = alone(job(name), tmp_path)  # skips where learn2learn is missing
     a, b = (of_rank(both / name, rank) for rank in range(RANKS))
     assert equal(a, b)
     assert equal(a, weights(both / name))
-
-
-@pytest.mark.parametrize("name", METHODS.names())
-def test_two_processes_do_what_one_does(name: str, both: Path, tmp_path: Path) -> None:
-    one = alone(job(name), tmp_path)
-    if name not in UNLIKE:
-        assert apart(weights(both / name), weights(one)) < ROUNDING
+    assert apart(weights(both / name), weights(one)) < ROUNDING
     for ours, theirs in zip(lines(both / name), lines(one), strict=True):
         assert ours.pop("train_loss") == pytest.approx(theirs.pop("train_loss"), rel=1e-6)
         assert ours == theirs
@@ -99,6 +88,7 @@ def test_two_processes_do_what_one_does(name: str, both: Path, tmp_path: Path) -
 @pytest.mark.parametrize("name", OTHERS)
 def test_ranks_agree_under_every_setting(name: str, both: Path) -> None:
     assert equal(*(of_rank(both / name, rank) for rank in range(RANKS)))
+    assert {t.dtype for t in weights(both / "normal").values()} == {torch.float64}
 
 
 @pytest.mark.parametrize("name", ["converging", "plateau", "full_batch"])
@@ -123,7 +113,3 @@ def test_what_differs_from_one_process_is_recorded(
 def test_a_killed_run_goes_on_to_the_same_bits(name: str, both: Path) -> None:
     assert equal(of_rank(both / f"killed {name}", 1), of_rank(both / f"whole {name}", 1))
     assert lines(both / f"killed {name}") == lines(both / f"whole {name}")
-
-
-def test_the_tests_compute_in_float64(both: Path) -> None:
-    assert {t.dtype for t in weights(both / "normal").values()} == {torch.float64}

@@ -174,8 +174,9 @@ def test_a_board_refuses_a_head_of_a_plugin_and_checks_others_as_ever(used: Path
 
 def test_a_name_of_the_suite_cannot_be_taken(tmp_path: Path) -> None:
     folder = install(tmp_path, "taker", {("fsbench.heads", "ridge"): HEAD})
-    _, errors = call(folder, ["ls", "heads"], code=2)
-    assert "'ridge' is defined by fsbench and by taker 1.2" in errors
+    assert (
+        "'ridge' is defined by fsbench and by taker 1.2" in call(folder, ["ls", "heads"], code=2)[1]
+    )
 
 
 def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Path) -> None:

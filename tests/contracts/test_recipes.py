@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -94,69 +95,41 @@ def test_every_method_trains_by_seals_plan(method: str) -> None:
 
 
 README = Path(__file__).resolve().parents[2] / "pretrain" / "README.md"
-EXPERIMENTS = {
-    "Reinitialization": (5, 7, ("Appendix E",)),
-    "SWR": (5, 8, ("Theorem 1", "Theorem 2")),
-    "NIO": (0, 0, ("Appendix B.2", "Appendix B.3", "Appendix C.2")),
-    "SEAL": (7, 3, ()),
-}
-"""Paper -> number of tables, number of figures, experiments without either."""
 PROGRAM: Any = typer.main.get_command(build())
 
 
-def experiments() -> list[tuple[str, str, list[str]]]:
-    """Paper, experiment and commands of the rows of the README's table."""
+@cache
+def list_commands() -> list[list[str]]:
+    """The words of the commands of the README's table of experiments, braces expanded."""
     text = README.read_text(encoding="utf8").split("### From an experiment to a command")[1]
-    lines = [line for line in text.split("\n#")[0].splitlines() if line.startswith("| ")][1:]
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-    return [
-        (paper, what, [c for code in re.findall("`([^`]+)`", cell) for c in expand(code)])
-        for paper, what, cell in cells
-    ]
-
-
-def expand(command: str) -> list[str]:
-    """Every command that the braces stand for."""
-    parts = re.split(r"\{([^}]*)\}", command)
-    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
-    return ["".join(chosen) for chosen in product(*choices)]
-
-
-def test_no_experiment_of_the_papers_is_missing() -> None:
-    listed = [(paper, what) for paper, what, _ in experiments()]
-    for paper, (tables, figures, others) in EXPERIMENTS.items():
-        names = [f"Table {n}" for n in range(1, tables + 1)]
-        names += [f"Figure {n}" for n in range(1, figures + 1)]
-        for name in (*names, *others):
-            pattern = rf"\b{name}\b"
-            assert any(p == paper and re.search(pattern, what) for p, what in listed), name
-    for roman in ("I", "II", "III", "IV", "V", "VI", "VII"):
-        assert any(re.search(rf"\bTable {roman}\b", what) for _, what in listed), roman
+    commands = []
+    for code in re.findall("`(fsbench [^`]+)`", text.split("\n#")[0]):
+        parts = re.split(r"\{([^}]*)\}", code)
+        choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+        commands += ["".join(chosen).split() for chosen in product(*choices)]
+    return commands
 
 
 def test_every_recipe_of_a_paper_and_every_claim_has_a_command() -> None:
-    commands = [command.split() for _, _, group in experiments() for command in group]
-    trained = {words[2] for words in commands if words[1] == "pretrain"}
+    trained = {words[2] for words in list_commands() if words[1] == "pretrain"}
     assert {name for name in NAMES if name.startswith("paper/")} <= trained
-    assert {words[2] for words in commands if words[1] == "claims"} == set(CLAIMS.names())
+    assert {words[2] for words in list_commands() if words[1] == "claims"} == set(CLAIMS.names())
     methods = {name.partition("/")[2] for name in trained if name.startswith("full/")}
     stated = {row.name for _, method in METHODS.items() for row in method.PAPER}
     events = ("full_reset", "head_reset", "shrink_perturb")
     assert set(METHODS.names()) <= methods | stated | META | set(events)
 
 
-@pytest.mark.parametrize(
-    ("what", "commands"), [(what, commands) for _, what, commands in experiments()]
-)
-def test_the_commands_of_the_experiments_are_valid(what: str, commands: list[str]) -> None:
-    for words in map(str.split, commands):
+@pytest.mark.parametrize("program", sorted({words[1] for words in list_commands()}))
+def test_the_commands_of_the_experiments_are_valid(program: str) -> None:
+    for words in (words for words in list_commands() if words[1] == program):
         options = list(zip(words[3::2], words[4::2], strict=False))
-        if words[1] == "pretrain":
+        if program == "pretrain":
             settings = [value for option, value in options if option == "--set"]
             settings += [f"source={value}" for option, value in options if option == "--source"]
             recipe = resolve_recipe(words[2], set=settings, method=dict(options).get("--method"))
             load_architecture(recipe.architecture)
-        elif words[1] == "analyze":
+        elif program == "analyze":
             assert set(words[-1].split(",")) <= set(ANALYSES.names())
         else:  # options and their values are read as on the command line
-            PROGRAM.commands[words[1]].make_context(words[1], words[2:])
+            PROGRAM.commands[program].make_context(program, words[2:])

@@ -27,7 +27,7 @@ def make_spec(name: ColumnId) -> Spec:
     if task.probe:
         options = TaskOptions(input_size=name.input_size, set=CHOICES[name.variant])
         return EvaluationRequest((task,), options).spec(task, None)
-    spec = protocol_spec(f"{task.mode}:{name.size}")
+    spec = protocol_spec(f"{task.mode}:{name.input_size}px")
     assert isinstance(spec, EpisodicSpec)
     episode = spec.episode.model_copy(update={"k_shot": task.n_shot})
     return spec.model_copy(update={"episode": episode})

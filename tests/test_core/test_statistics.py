@@ -199,13 +199,6 @@ def test_many_parts_agree_with_the_z_test(n: int, seed: int, z: float) -> None:
     assert sign_flip(gaps, "x", n) == pytest.approx(expected, abs=error)
 
 
-def test_equal_parts_are_the_exact_binomial_test() -> None:
-    """As McNemar's: 40 images that only one side has right, 28 of them A."""
-    parts = np.array([1] * 28 + [-1] * 12 + [0] * 300) / 340
-    exact = reference.binomtest(28, 40).pvalue
-    assert sign_flip(parts, "x") == pytest.approx(exact, abs=4 * np.sqrt(exact / RESAMPLES))
-
-
 def test_same_names_same_p_and_swapped_sides_mirror() -> None:
     parts = np.random.default_rng(4).normal(0.1, 1, 200)
     first = sign_flip(parts, "a")
