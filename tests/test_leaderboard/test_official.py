@@ -16,11 +16,10 @@ from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.core.schema import DatasetRecord, Declaration, Flag
+from fsbench.core.schema import DatasetRecord, Declaration
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.catalog import all_facts
-from fsbench.results.verification import read_loaded
 from leaderboard import official
 from leaderboard.record import BoardFile, Column
 from leaderboard.repository import ABOUT, init_board
@@ -192,22 +191,6 @@ def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> 
     assert Board.open(board).names() == ["a", "official", "z"]
 
 
-@pytest.mark.parametrize(
-    ("flags", "declared", "message"),
-    [
-        ((), {}, "other images"),
-        (("subset",), {"targets_seen": ("dogs",)}, "expected targets unseen in pretraining"),
-    ],
-)
-def test_parts_of_data_need_their_flag_and_unseen_targets(
-    flags: tuple[Flag, ...], declared: dict[str, object], message: str, board: Path, tmp_path: Path
-) -> None:
-    data = fakes.official("dogs", subset=True).model_copy(update={"flags": flags})
-    fakes_official.write(tmp_path / "r", 0.7, data, "a")
-    with pytest.raises(ValidationFailed, match=message):
-        submit(tmp_path / "r", board, named("liar", **declared))
-
-
 def test_what_is_no_column_is_left_out_or_refused(
     board: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
@@ -221,16 +204,6 @@ def test_what_is_no_column_is_left_out_or_refused(
     left_out = "toy_tiles:5w1s/linear@ibm 32px n_query=5"
     assert f"entry: left out, no column of the board: {left_out}" in shown
     assert [str(result.task) for result in read(board / "entry")] == ["dogs:probe"]
-
-
-def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path) -> None:
-    data = fakes.official("dogs")
-    made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
-    records = next(read_loaded(tmp_path / "r")).records
-    fakes.store(tmp_path / "s", fakes_official.spec(seed=7), records, data=data)
-    assert str(made.column) == "dogs:probe 224px"
-    with pytest.raises(ValidationFailed, match="other spec"):
-        submit(tmp_path / "s", board, named("seeded"))
 
 
 def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
