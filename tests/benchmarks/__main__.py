@@ -3,10 +3,10 @@
     FSBENCH_DATA=FOLDER make benchmarks         all rows, on a machine with nothing else running
     PYTHONPATH=tests python -m benchmarks --quick --rows pretrain-32
 
-Rows go to tests/benchmarks/measured.json and the table made of it; `--rows` replaces those that it
-measures, if the rest is of the same machine. A row whose A/A ratio leaves .9 to 1.1 three times is
-not written and the run ends with 1, as it does at once if the load average is above 1 at the start.
-`--quick` takes one round on any machine, gives no verdict and writes nothing.
+All rows go to tests/benchmarks/measured.json and the table made of it; a part of them is printed. A
+row whose A/A ratio leaves .9 to 1.1 three times is not written and the run ends with 1, as it does
+at once if the load average is above 1 at the start. `--quick` takes one round on any machine, gives
+no verdict and writes nothing.
 """
 
 import json
@@ -86,13 +86,7 @@ def measure_rows(settings: Settings, names: list[str]) -> tuple[list[Row], list[
 
 
 def write_record(machine: dict[str, str], rows: list[Row], grown: list[Row]) -> None:
-    """Write the rows, beside earlier ones of the same machine that were not measured again."""
-    earlier = json.loads(MEASURED.read_text(encoding="utf8")) if MEASURED.exists() else {}
-    if earlier.get("machine", {}) | {"date": ""} != machine | {"date": ""}:
-        earlier = {"rows": [], "growth": []}
-    by_work = {row["work"]: row for row in [*earlier["rows"], *rows]}
-    ordered = [by_work[case.work] for case in CASES.values() if case.work in by_work]
-    record = {"machine": machine, "rows": ordered, "growth": grown or earlier["growth"]}
+    record = {"machine": machine, "rows": rows, "growth": grown}
     MEASURED.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
     PAGE.write_text(fill(PAGE.read_text(encoding="utf8")), encoding="utf8")
 
@@ -136,7 +130,7 @@ def main() -> None:
     except FsbenchError as error:
         sys.exit(str(error))
     grown = growth.measure(options.quick) if "growth" in options.rows else []
-    if not options.quick:
+    if not options.quick and {*options.rows} == {*CASES, "growth"}:
         write_record(describe_machine(options.threads), rows, grown)
         print(f"wrote {MEASURED} and the table of {PAGE}")
     if faults:

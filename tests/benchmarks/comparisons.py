@@ -14,6 +14,7 @@ threads, the same network and the same images:
     extraction   a loop as in timm's validate.py: DataLoader, channels last, inference mode
     heads        nn.Linear and torch.optim.SGD, one episode after the other (benchmarks/heads.py)
     affine       autograd and torch.optim.SGD on a copy of the network (benchmarks/affine.py)
+    method       a step of `normal` (benchmarks/methods.py)
 
 fsbench's side is the whole command with an empty cache for `episodes`, the public function with
 cached features and results written for the heads, epochs of the training loop with its logs, and
@@ -31,7 +32,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from benchmarks import affine, heads
+from benchmarks import affine, heads, methods
 from benchmarks.methods import Network, generate_source, make_recipe
 from benchmarks.pairing import Round, Settings, Side, take_paired_rounds, timer
 from numpy.typing import NDArray
@@ -275,6 +276,7 @@ def compare_extraction(settings: Settings, folder: Path, side: int, most: int) -
 
 
 EPISODIC = f"fsbench episodic -m {MODEL} -t {TASK}"
+RESNET = Network(MODEL, 64, 128)
 PRETRAIN = "fsbench pretrain paper/normal --set"
 BARE_LOOP = "bare torch loop: same network, augmentation, SGD"
 CASES = {
@@ -316,7 +318,7 @@ CASES = {
         f"{PRETRAIN} architecture=timm/resnet18 batch_size=128",
         "images/s",
         0.95,
-        partial(compare_training, network=Network("timm/resnet18", 64, 128), steps=4),
+        partial(compare_training, network=RESNET, steps=4),
     ),
 }
 CASES |= {
@@ -354,4 +356,15 @@ CASES |= {
     )
     for row in affine.ROWS
     if not row.gpu or torch.cuda.is_available()
+}
+CASES |= {
+    f"method-{name}": Case(
+        f"training with {name}, ResNet-18, 64 px, batch 128",
+        "fsbench pretrain paper/normal",
+        f"fsbench pretrain paper/{name}",
+        "images/s",
+        round(1 / bound, 2),
+        partial(methods.make_sides, name=name, network=RESNET),
+    )
+    for name, bound in methods.BOUNDS.items()
 }

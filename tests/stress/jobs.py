@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
 from stress.command import call
 from support import fakes
+from support.sweep import images
 
 Outcome = dict[str, str]
 """Visible file -> digest of what matters in it."""
@@ -95,19 +94,9 @@ def source(folder: Path) -> Path:
 
 
 def with_pictures(folder: Path) -> None:
-    for seed, part in enumerate(("train", "val")):
+    for part in ("train", "val"):
         if not (source(folder) / part).exists():
-            draw_pictures(source(folder) / part, seed)
-
-
-def draw_pictures(folder: Path, seed: int = 0) -> None:
-    """Draw two classes of 20 noisy images."""
-    noise = np.random.default_rng(seed)
-    for label in "ab":
-        (folder / label).mkdir(parents=True, exist_ok=True)
-        for i in range(20):
-            pixels = noise.integers(0, 256, (32, 32, 3), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / label / f"{i}.png")
+            images(source(folder) / part, 2, 20, 32)
 
 
 def prepared(
@@ -166,7 +155,7 @@ JOBS = {
     "own images": Job(
         lambda f: evaluation(f, f"folder:{f.parent / 'images'}:2w1s", 50),
         ("results",),
-        lambda f: draw_pictures(f.parent / "images"),
+        lambda f: images(f.parent / "images", 2, 20, 32),
     ),
     "submit": Job(lambda f: submission(f, "control", "--replace"), ("board",), with_board),
     "build": Job(page, ("site",), with_board),

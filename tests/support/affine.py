@@ -109,13 +109,11 @@ def orders(setting: EpisodicSpec, name: str, i: int) -> Iterator[Tensor]:
         yield from torch.from_numpy(order).split(h.batch_size)
 
 
-def images(inputs: Inputs, setting: EpisodicSpec, i: int) -> tuple[Tensor, Tensor]:
+def images(inputs: Inputs, setting: EpisodicSpec, i: int) -> Iterator[Tensor]:
+    """Support and query images of an episode, class by class."""
     dataset = inputs.dataset
     episode = EpisodeSampler(setting.episode, dataset.name, dataset.class_counts).episode(i)
-    sides = []
     for ranks in (episode.support, episode.query):
-        lists = [np.flatnonzero(dataset.labels == c) for c in episode.class_ids]
-        numbers = [int(m[r]) for m, row in zip(lists, ranks, strict=True) for r in row]
-        pixels = np.stack([to_array(dataset.image(n), setting.image) for n in numbers])
-        sides.append(torch.from_numpy(pixels))
-    return sides[0], sides[1]
+        rows = [dataset.by_class[c][r] for c, r in zip(episode.class_ids, ranks, strict=True)]
+        pixels = [to_array(dataset.image(int(n)), setting.image) for n in np.concatenate(rows)]
+        yield torch.from_numpy(np.stack(pixels))

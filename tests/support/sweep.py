@@ -28,14 +28,14 @@ TINY = {
 ENTRY = {"authors": "nobody", "link": "none", "license": "Apache-2.0", "statement": "A test."}
 
 
-def images(root: Path, classes: int, count: int) -> Path:
+def images(root: Path, classes: int, count: int, side: int = SIDE) -> Path:
     """Folders of random images whose brightness tells the class."""
     for label in range(classes):
         folder = root / f"class{label}"
         folder.mkdir(parents=True, exist_ok=True)
         for i in range(count):
-            noise = words(SIDE * SIDE * 3, root.name, label, i) % np.uint64(64)
-            pixels = (noise + np.uint64(label * 40)).astype(np.uint8).reshape(SIDE, SIDE, 3)
+            noise = words(side * side * 3, root.name, label, i) % np.uint64(64)
+            pixels = (noise + np.uint64(label * 40)).astype(np.uint8).reshape(side, side, 3)
             Image.fromarray(pixels).save(folder / f"{i}.png")
     return root
 

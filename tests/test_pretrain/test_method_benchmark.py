@@ -1,30 +1,22 @@
-"""The methods' benchmark: what its rows are, on a tiny network; never how long a step takes."""
+"""The benchmark of methods takes steps in which they act; never how long a step takes."""
 
 from pathlib import Path
 
 import pytest
 import torch
 from benchmarks import methods as bench
+from benchmarks.pairing import Settings
 
 from pretrain import METHODS
-from pretrain.recipes.recipe import META
 
 TINY = bench.Network("toy_resnet", 8, 8, width=2)
 
 
-def test_every_method_has_a_row_after_that_of_normal() -> None:
-    assert [name for name in METHODS.names() if name not in META] == bench.TIMED
-    rows = list(bench.measure(["swr", "nio", "normal", "head_reset"], TINY, rounds=1))
-    assert [row.name for row in rows] == ["normal", "swr", "nio", "head_reset"]
-    assert all(row.step > 0 and row.ratio > 0 and row.bound is None for row in rows)
-
-
-def test_batch_128_shows_the_bounds_and_the_time_of_events_over_a_round_of_the_paper() -> None:
-    _, swr = bench.measure(["swr"], TINY._replace(batch=128), rounds=1)
-    assert "<= 1.05" in str(swr)
-    assert swr.share == pytest.approx(swr.event / (125_000 * swr.step / swr.ratio), rel=1e-6)
-    for ratio, share, over in ((1.05, 0.009, False), (1.06, 0.0, True), (1.0, 0.02, True)):
-        assert ("OVER" in str(swr._replace(ratio=ratio, share=share))) is over
+def test_both_sides_are_timed(tmp_path: Path) -> None:
+    assert bench.BOUNDS.keys() <= {*METHODS.names()}
+    sides = bench.make_sides(Settings("", 1), tmp_path, "swr", TINY)
+    assert all(side() > 0 for side in sides)
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 @pytest.mark.parametrize(
@@ -35,12 +27,12 @@ def test_steps_are_timed_after_the_event_with_what_it_started(
     name: str, at: int, pruned: bool, tmp_path: Path
 ) -> None:
     """Masks are applied, and SEAL ascends."""
-    made = bench.Runner(name, TINY, bench.generate_source(8, 8), tmp_path)
-    made.step()
-    made.step()
-    assert made.trainer.ctx.clock.round == at
-    kernel = made.trainer.ctx.parameters["layer1.0.conv1.weight"]
+    trainer = bench.start_later(name, TINY, bench.generate_source(8, 8), tmp_path)
+    bench.take_step(trainer)
+    bench.take_step(trainer)
+    assert trainer.ctx.clock.round == at
+    kernel = trainer.ctx.parameters["layer1.0.conv1.weight"]
     zeros = kernel.numel() // 5 if pruned else 0
     assert torch.count_nonzero(kernel) == kernel.numel() - zeros
     if name == "seal":
-        assert made.trainer.recipe.method("seal").ascending(made.trainer.ctx)
+        assert trainer.recipe.method("seal").ascending(trainer.ctx)
