@@ -1,13 +1,9 @@
 """The synthetic experiment of the reinitialization study: its data and gradient descent.
 
-https://arxiv.org/abs/2109.00267, section 1.1: x has 128 values, y is one of 8 classes; the first
-three values are +-signal by the bits of y, the others standard normal. 256 training vectors,
-gradient descent at 0.05 on all of them, 9 rounds of 200 steps, 20 % of the weights redrawn, N = 3
-for LW.
-
-The paper does not state the size of the test set (here 2000), momentum and decay (none), whether
-masks include biases (no), the scope of DSD (one global threshold), the layers of FC (the last two)
-or a normaliser after the head (none).
+https://arxiv.org/abs/2109.00267, section 1.1: of 128 values the first three are +-signal by the
+bits of one of 8 classes, the others standard normal. The paper does not state the size of the test
+set (here 2000), momentum and decay (none), whether masks include biases (no), the scope of DSD (one
+global threshold), the layers of FC (the last two) or a normaliser after the head (none).
 """
 
 from collections.abc import Mapping, Sequence

@@ -54,7 +54,14 @@ def build_result(
     from fsbench.data.episodes import draw_manifest
 
     if not provenance.plugins:
-        plugins = result_plugins(facts, dataset, spec)
+        methods = facts.training.methods if facts.training else ()
+        plugins = registry.plugin_packages(
+            (registry.HEADS, spec.adaptation if isinstance(spec, EpisodicSpec) else ""),
+            (registry.DATASETS, dataset.name),
+            (registry.BACKBONE_SOURCES, facts.source.replace("-", "_")),
+            *((registry.METHODS, method) for method in methods),
+            *((registry.PRETRAINING_DATASETS, name) for name in facts.pretraining_data),
+        )
         provenance = provenance.model_copy(update={"plugins": plugins})
     index, manifest = None, None
     if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
@@ -71,18 +78,6 @@ def build_result(
         feature_norm=feature_norm,
         provenance=provenance,
         **dict(summarize(records, spec, dataset.test_counts)),
-    )
-
-
-def result_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> dict[str, str]:
-    head = spec.adaptation if isinstance(spec, EpisodicSpec) else ""
-    methods = facts.training.methods if facts.training else ()
-    return registry.plugin_packages(
-        (registry.HEADS, head),
-        (registry.DATASETS, dataset.name),
-        (registry.BACKBONE_SOURCES, facts.source.replace("-", "_")),
-        *((registry.METHODS, method) for method in methods),
-        *((registry.PRETRAINING_DATASETS, name) for name in facts.pretraining_data),
     )
 
 

@@ -14,8 +14,6 @@ from fsbench.core.schema import Provenance
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "scikit-learn", "pyarrow")
 """Packages that numbers may depend on."""
-UNSTATED = "default"
-"""Of a part that an environment leaves out: the batch size, where the suite chooses it."""
 
 
 def describe_software() -> dict[str, Any]:
@@ -46,11 +44,12 @@ def environment_of(provenance: Provenance) -> dict[str, str]:
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the parts in which two environments differ, e.g. 'threads: 1 -> 2'."""
-    both = {
-        part: (before.get(part, UNSTATED), now.get(part, UNSTATED)) for part in {**before, **now}
-    }
-    return [f"{part}: {old} -> {new}" for part, (old, new) in both.items() if old != new]
+    """Return the parts in which two environments differ, e.g. 'threads: 1 -> 2'.
+
+    A part that one leaves out, as the batch size where the suite chooses it, is `default`.
+    """
+    both = [(p, before.get(p, "default"), now.get(p, "default")) for p in {**before, **now}]
+    return [f"{part}: {old} -> {new}" for part, old, new in both if old != new]
 
 
 @cache

@@ -23,7 +23,6 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, Records
 from fsbench.core.schema import Analysis, BackboneFacts, DatasetRecord, Provenance, Question, Result
 from fsbench.core.specs import Spec, digest
-from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results import assembly, outcomes
 from fsbench.results.entry import ENTRY_FILE, Loaded, write_entry
 from fsbench.results.names import ANALYSES, model_name, safe_name
@@ -62,11 +61,6 @@ class ResultStore:
         self.blocks = self.folder / "-".join([f".{dataset.name}", *parts])
         self.key: assembly.Key = dataset.name, spec.digest()
 
-    @property
-    def where(self) -> str:
-        """The folder and the column, which `read_one_result` understands."""
-        return f"{self.folder}:{ColumnId.of(TaskId.of(self.dataset.name, self.spec), self.spec)}"
-
     def earlier(self, environment: Mapping[str, str] | None = None) -> Loaded | None:
         """Return the verified stored result, if any.
 
@@ -76,8 +70,7 @@ class ResultStore:
         stored = assembly.read_by_key(self.folder).get(self.key)
         if stored is not None:
             require_right(stored)
-            facts = self.facts, self.dataset, environment
-            assembly.require_same(stored, *facts, fix=OVERWRITE)
+            assembly.require_same(stored, self.facts, self.dataset, environment, OVERWRITE)
         return stored
 
     @property
@@ -156,17 +149,14 @@ class ResultStore:
         """
         with assembly.lock_results(self.folder):
             earlier = self.earlier(environment_of(provenance))
-            parts = [(self.where, earlier.records)] if earlier else []
-            taken = [
-                (file, part)
-                for file, records in self.read_blocks().items()
-                if (part := records.take(np.isin(records.index, episodes))).index.size
-            ]
-            records = assembly.unite_records(
-                [*parts, *((str(file), part) for file, part in taken)], episodes
+            blocks = {f: r.take(np.isin(r.index, episodes)) for f, r in self.read_blocks().items()}
+            taken = {file: records for file, records in blocks.items() if records.index.size}
+            parts = [(str(earlier), earlier.records)] if earlier else []
+            parts += [(str(file), records) for file, records in taken.items()]
+            result = self.write(
+                assembly.unite_records(parts, episodes), provenance=provenance, **facts
             )
-            result = self.write(records, provenance=provenance, **facts)
-            self.remove_blocks(file for file, _ in taken)
+            self.remove_blocks(taken)
         return result
 
     def write(

@@ -233,10 +233,14 @@ def read_loaded(path: Path) -> Iterator[Loaded]:
 def read_one_result(reference: str | Path) -> Loaded:
     """Return a verified result, named by a folder and a task or column as DIR:TASK.
 
-    The task may leave out what only one spec in the folder can mean; of several results of one spec
-    over as many outcomes, as of several seeds, it is the first. Raises UsageError.
+    The folder is the longest that exists. The task may leave out what only one spec in the folder
+    can mean; of several results of one spec over as many outcomes, as of several seeds, it is the
+    first. Raises UsageError.
     """
-    folder, text = split_reference(str(reference))
+    text = str(reference)
+    ends = [len(text), *(i for i in range(len(text) - 1, 0, -1) if text[i] == ":")]
+    end = next((end for end in ends if Path(text[:end]).is_dir()), len(text))
+    folder, text = text[:end], text[end + 1 :]
     loaded = list(read_loaded(Path(folder)))
     named = [one for one in loaded if not text or str(one.result.column) == text]
     if not named:
@@ -250,10 +254,3 @@ def read_one_result(reference: str | Path) -> Loaded:
             fix=f"name one as DIR:TASK; there are {', '.join(listed)[:500]}",
         )
     return named[0]
-
-
-def split_reference(text: str) -> tuple[str, str]:
-    """Return folder and task of DIR:TASK; the folder is the longest that exists."""
-    ends = [len(text), *(i for i in range(len(text) - 1, 0, -1) if text[i] == ":")]
-    end = next((end for end in ends if Path(text[:end]).is_dir()), len(text))
-    return text[:end], text[end + 1 :]

@@ -32,29 +32,23 @@ def write(root: Path, index: range = range(40), **changes: int) -> Result:
     return fakes.store(root, spec, dense(fakes.episodes(spec, data, index, 0.6), **changes))
 
 
-def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path) -> None:
-    write(tmp_path)
-    cell = read_one_result(tmp_path)
-    assert isinstance(cell.records, EpisodeRecords)
-    assert cell.records.dense_correct is not None
-    values = cell.records.dense_correct.mean(axis=1) / TOTAL
-    score = cell.result.dense
+def test_its_score_is_that_of_classes_that_count_alike_in_a_row_after_the_other(
+    tmp_path: Path,
+) -> None:
+    result = write(tmp_path)
+    records, score = read_one_result(tmp_path).records, result.dense
+    assert isinstance(records, EpisodeRecords)
+    assert records.dense_correct is not None
     assert score is not None
+    values = records.dense_correct.mean(axis=1) / TOTAL
     assert (score.n, score.mean) == (40, pytest.approx(values.mean()))
     assert score.ci95 == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(40))
-
-
-def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) -> None:
-    result = write(tmp_path)
-    assert result.dense is not None
     shown = build_table([result])
     assert not any(row[0].endswith("dense") for row in shown.rows), "only --wide shows it"
-    rows, notes = shown.complete.rows, shown.note.splitlines()
-    assert shown.title == "results: linear@ibm 32px · custom"
-    task = "folder-blobs:5w1s n_query=5"
+    rows, task = shown.complete.rows, "folder-blobs:5w1s n_query=5"
     assert [row[0] for row in rows[:2]] == [task, f"{task} dense"]
-    assert rows[1][1].startswith(f"{100 * result.dense.mean:.2f} ± {100 * result.dense.ci95:.2f}")
-    assert any(note.startswith("dense:") for note in notes)
+    assert rows[1][1].startswith(f"{100 * score.mean:.2f} ± {100 * score.ci95:.2f}")
+    assert any(note.startswith("dense:") for note in shown.note.splitlines())
 
 
 def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -63,46 +64,31 @@ def test_any_cut_in_any_order_is_the_same(
     assert digest_of(root / "out") == digest_of(root / "whole")
 
 
-def test_gaps_are_named(tmp_path: Path) -> None:
-    a = shard(tmp_path / "a", range(10))
-    b = shard(tmp_path / "b", [*range(14, 20), 30, 39])
-    with pytest.raises(ValidationFailed, match=r"episodes 10-13, 20-29, 31-38 .*missing"):
+@pytest.mark.parametrize(
+    ("index", "changes", "message"),
+    [
+        ([*range(24, 30), 35, 39], {}, r"episodes 20-23, 30-34, 36-38 .*missing"),
+        (range(15, 40), {"accuracy": 0.9}, r"episodes 1.* differ between"),
+        (range(20, 40), {"threads": 2}, "threads: 1 -> 2"),
+        (range(20, 40), {"batch_size": 7}, "batch size: default -> 7"),
+        (range(20, 40), {"cpu_capability": "AVX512"}, "cpu capability: AVX2 -> AVX512"),
+        (range(20, 40), {"device": "cuda"}, "device: cpu -> cuda"),
+        (range(20, 40), {"packages": {"torch": "2.16.0"}}, "torch: 2.15.0 -> 2.16.0"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(
+    index: Iterable[int], changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    a, b = shard(tmp_path / "a", range(20)), shard(tmp_path / "b", index, **changes)
+    with pytest.raises(ValidationFailed, match=message):
         merge([a, b], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_overlap_must_be_equal(tmp_path: Path) -> None:
-    a = shard(tmp_path / "a", range(25))
-    b = shard(tmp_path / "b", range(20, 40))
-    assert merge([a, b], tmp_path / "out")[0].score.n == 40
-    c = shard(tmp_path / "c", range(20, 40), accuracy=0.9)
-    with pytest.raises(ValidationFailed, match=r"episodes 2.* differ between"):
-        merge([a, c], tmp_path / "other")
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "named"),
-    [
-        ("threads", 2, "threads: 1 -> 2"),
-        ("batch_size", 7, "batch size: default -> 7"),
-        ("cpu_capability", "AVX512", "cpu capability: AVX2 -> AVX512"),
-        ("device", "cuda", "device: cpu -> cuda"),
-        ("packages", {"torch": "2.16.0"}, "torch: 2.15.0 -> 2.16.0"),
-    ],
-)
-def test_other_environments_are_refused(
-    field: str, value: object, named: str, tmp_path: Path
-) -> None:
-    a = shard(tmp_path / "a", range(20))
-    b = shard(tmp_path / "b", range(20, 40), **{field: value})
-    with pytest.raises(ValidationFailed, match=named):
-        merge([a, b], tmp_path / "out")
-
-
-def test_merged_results_are_append_only(tmp_path: Path) -> None:
-    a, b = shard(tmp_path / "a", range(20)), shard(tmp_path / "b", range(20, 40))
-    merge([a, b], tmp_path / "out")
-    merge([a, b], tmp_path / "out")
-    fakes.write(tmp_path / "c", 0.1)
+def test_equal_parts_overlap_and_merged_results_are_append_only(tmp_path: Path) -> None:
+    a, b = shard(tmp_path / "a", range(25)), shard(tmp_path / "b", range(20, 40))
+    for _ in range(2):
+        assert merge([a, b], tmp_path / "out")[0].score.n == 40
+    c = shard(tmp_path / "c", ALL, 0.1)
     with pytest.raises(ValidationFailed, match="exists with other outcomes"):
-        merge([tmp_path / "c", tmp_path / "c"], tmp_path / "out")
+        merge([c, c], tmp_path / "out")

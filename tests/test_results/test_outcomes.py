@@ -178,17 +178,6 @@ FORGERIES: dict[str, tuple[Change, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-def test_another_table_is_refused(name: str) -> None:
-    change, message = FORGERIES[name]
-    table = change(pa.ipc.open_file(unpack(encode(PARTS))).read_all())
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(ValueError, match=message):
-        read_all(pack(sink.getvalue()))
-
-
 BROKEN: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda _: b"",
     "text": lambda _: b"no outcomes",
@@ -201,10 +190,19 @@ BROKEN: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_damaged_file_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"no readable Arrow|not one batch"):
-        read_all(BROKEN[name](encode(PARTS)))
+@pytest.mark.parametrize("name", [*FORGERIES, *BROKEN])
+def test_another_table_or_a_damaged_file_is_refused(name: str) -> None:
+    if name in BROKEN:
+        content, message = BROKEN[name](encode(PARTS)), "no readable Arrow|not one batch"
+    else:
+        change, message = FORGERIES[name]
+        table = change(pa.ipc.open_file(unpack(encode(PARTS))).read_all())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        content = pack(sink.getvalue())
+    with pytest.raises(ValueError, match=message):
+        read_all(content)
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,10 +3,9 @@
 import platform
 
 import numpy as np
-from support import fakes
 
 from fsbench import __version__
-from fsbench.results.provenance import describe_changes, describe_software, environment_of
+from fsbench.results.provenance import describe_software
 
 
 def test_the_software_is_stated_without_the_name_of_the_machine() -> None:
@@ -16,12 +15,3 @@ def test_the_software_is_stated_without_the_name_of_the_machine() -> None:
     assert platform.node() not in software["platform"]
     commit = software["git_commit"]
     assert commit is None or len(commit.removesuffix("-dirty")) == 40
-
-
-def test_changes_name_parts_and_values() -> None:
-    before, now, later = (
-        environment_of(fakes.provenance(**changes))
-        for changes in ({}, {"threads": 4, "batch_size": 8}, {"seconds": 9.0})
-    )
-    assert describe_changes(before, now) == ["threads: 1 -> 4", "batch size: default -> 8"]
-    assert describe_changes(before, later) == []

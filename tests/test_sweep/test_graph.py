@@ -18,6 +18,7 @@ from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.graph import SweepPlan, plan_jobs
 from fsbench.sweep.submission import SubmissionJob
 
+RANDOM = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
 
 
@@ -31,12 +32,11 @@ def kinds(jobs: SweepPlan) -> Counter[str]:
 
 def test_hand_count(tmp_path: Path) -> None:
     """Two seeds x (seal, llf, swr; normal, and normal with one schedule over all rounds)."""
-    backbone = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
     jobs = graph(
         tmp_path,
         methods=("seal", "llf", "swr"),
         runs={"controls": True, "seeds": [0, 1]},
-        backbones=[backbone],
+        backbones=[RANDOM],
         submit=ENTRY,
     )
     assert kinds(jobs) == {"pretrain": 10, "evaluate": 11, "submit": 6}
@@ -73,19 +73,22 @@ def test_the_same_content_is_one_job(tmp_path: Path) -> None:
     assert kinds(plan_jobs(read(twice), place(tmp_path))) == {"pretrain": 1, "evaluate": 1}
 
 
-def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
-    backbone = {"model": "fsbench/toy_resnet", "random_init": 0}
-    with pytest.raises(UsageError, match="called same"):
-        graph(tmp_path, backbones=[{**backbone, "name": "same"}, {**backbone, "name": "same"}])
-
-
-def test_an_analysis_of_what_has_no_head_is_refused_before_any_job(tmp_path: Path) -> None:
-    backbone = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
-    analysis = {"what": ["knn_depth"], "only": ["rand*"]}
-    with pytest.raises(UsageError, match="knn_depth cannot be made of random: it has no"):
-        graph(tmp_path, backbones=[backbone], analyze=[analysis])
-    analyses = graph(tmp_path, backbones=[backbone], analyze=[{**analysis, "only": ["toy-*"]}])
-    assert kinds(analyses)["analyze"] == 2
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"backbones": [{**RANDOM, "name": "same"}] * 2}, "called same"),
+        ({"submit": {**ENTRY, "name": "{colour}"}}, r"\{colour\}"),
+        (
+            {"backbones": [RANDOM], "analyze": [{"what": ["knn_depth"], "only": ["rand*"]}]},
+            "knn_depth cannot be made of random: it has no",
+        ),
+    ],
+)
+def test_what_is_refused_before_any_job(
+    fields: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        graph(tmp_path, **fields)
 
 
 def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path: Path) -> None:
@@ -106,11 +109,6 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
     ]
     lack = f"{protonet} has no classifier of a source"
     assert heard.lines == [f"{what} is left out: {lack}" for what in ("knn_depth", "sharpness")]
-
-
-def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"\{colour\}"):
-        graph(tmp_path, submit={**ENTRY, "name": "{colour}"})
 
 
 @pytest.mark.parametrize(

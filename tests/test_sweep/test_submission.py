@@ -32,25 +32,21 @@ def of(job: SubmissionJob) -> BackboneFacts:
     return fakes.facts().model_copy(update=changes)
 
 
-def test_results_of_other_weights_are_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["ours", "of another recipe", "of another name"])
+def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     facts = of(job)
-    result = Result.model_construct(backbone=facts)
-    monkeypatch.setattr(submission, "read_results", lambda board: ((job.name, result),))
+    if kind == "of another recipe":
+        facts = facts.model_copy(update={"recipe_digest": "0" * 64})
+    name = "another" if kind == "of another name" else job.name
+    results = ((name, Result.model_construct(backbone=facts)),)
+    monkeypatch.setattr(submission, "read_results", lambda board: results)
+    if kind != "ours":
+        assert is_entry_of(job.name, job.backbones[0], here) is False
+        return
     with pytest.raises(ValidationFailed, match="results of other weights") as error:
         is_entry_of(job.name, job.backbones[0], here)
     assert facts.weights_hash[:12] in str(error.value)
     assert "delete the entry" in error.value.fix
-
-
-def test_an_entry_of_another_recipe_or_name_is_not_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
-    other = of(job).model_copy(update={"recipe_digest": "0" * 64})
-    for name, facts in ((job.name, other), ("another", of(job))):
-        result = name, Result.model_construct(backbone=facts)
-        monkeypatch.setattr(submission, "read_results", lambda board, result=result: (result,))
-        assert is_entry_of(job.name, job.backbones[0], here) is False
