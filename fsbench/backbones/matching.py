@@ -3,8 +3,7 @@
 Training programs nest and prefix the weights of a backbone in many ways. All mappings of a file and
 all prefixes of its names are tried: a part fits if it has every weight of the architecture in its
 shape. One part that fits is loaded, and what is left out is listed with the reason why the features
-do not depend on it. Several are an error that lists them; none is an error with the names that are
-missing or left over. Nothing is loaded with `strict=False`.
+do not depend on it. Several or none are an error. Nothing is loaded with `strict=False`.
 """
 
 import inspect
@@ -13,7 +12,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -50,9 +49,8 @@ COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
 """Types that convert to those of a network; quantised, packed and complex ones do not."""
 
 
-@dataclass
 class WeightMatch:
-    """Comparison of a part of a file with an architecture.
+    """Comparison of a part of a file with the state dict of a network, `target`.
 
     part: its name as a reference takes it; prefix: of its names; renamed: how names were changed,
     if at all; state: the mapping that it is a part of, with its changed names; matched: name of the
@@ -61,27 +59,17 @@ class WeightMatch:
     that the authors do not evaluate.
     """
 
-    part: str
-    prefix: str
-    renamed: str
-    state: Tree
-    matched: dict[str, Tensor]
-    missing: list[str]
-    misfit: list[str]
-    dropped: dict[str, list[str]] = field(default_factory=dict)
-    unexpected: list[str] = field(default_factory=list)
-    twins: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(
-        cls, part: str, prefix: str, renamed: str, state: Tree, target: Mapping[str, Tensor]
-    ) -> "WeightMatch":
-        """Compare the names below a prefix with the state dict of the network."""
+    def __init__(
+        self, part: str, prefix: str, renamed: str, state: Tree, target: Mapping[str, Tensor]
+    ) -> None:
+        self.part, self.prefix, self.renamed, self.state = part or ROOT, prefix, renamed, state
         values = {n: state[prefix + n] for n in target if prefix + n in state}
-        missing = sorted(n for n in target if n not in values and not n.endswith(COUNTER))
-        misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target[n]))]
-        matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
-        return cls(part or ROOT, prefix, renamed, state, matched, missing, misfit)
+        self.missing = sorted(n for n in target if n not in values and not n.endswith(COUNTER))
+        self.misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target[n]))]
+        self.matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
+        self.dropped: dict[str, list[str]] = {}
+        self.unexpected: list[str] = []
+        self.twins: list[str] = []
 
     @property
     def fits(self) -> bool:
@@ -104,6 +92,7 @@ class WeightMatch:
             *(
                 f"dropped {kind} {len(names)}: {join_names(names)} ({REASONS[kind]})"
                 for kind, names in self.dropped.items()
+                if names
             ),
             *(f"{kind} {len(n)}: {join_names(n)}" for kind, n in faults.items() if n),
         ]
@@ -169,7 +158,10 @@ class Matcher:
         matches = [m for where, state in states.items() for m in self.match_state(where, state)]
         fits = {match.part: match for match in matches if match.fits}
         parts = {part: str(file.inside(part)) for part in fits}
-        twins = [part for part in fits if name_evaluated(part) in fits]
+        evaluated = {
+            part: re.sub(r"\w+$", lambda m: EVALUATED.get(m[0], ""), part) for part in fits
+        }
+        twins = [part for part in fits if part != evaluated[part] in fits]
         chosen = [part for part in fits if part not in twins]
         if file.part and ROOT in chosen:
             chosen = [ROOT]
@@ -202,7 +194,7 @@ class Matcher:
             matches = []
             for prefix in full or [max(counts, key=counts.__getitem__, default="")]:
                 part = ".".join(filter(None, (where, prefix_in_file(prefix, names))))
-                matches.append(WeightMatch.of(part, prefix, renamed, spelled, self.target))
+                matches.append(WeightMatch(part, prefix, renamed, spelled, self.target))
             if fits := [match for match in matches if match.fits]:
                 return fits
             nearest += matches
@@ -253,16 +245,14 @@ class Matcher:
                 continue
             converted = call_filter(converts[0], inside, self.module)
             part = ".".join(filter(None, (where, prefix.rstrip("."))))
-            match = WeightMatch.of(part, "", CONVERTED, converted, self.target)
+            match = WeightMatch(part, "", CONVERTED, converted, self.target)
             positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
             if not match.fits or any(v.numel() not in sizes for v in positions):
                 continue
             used = {memory_of(value) for value in converted.values()}
             left = [name for name, value in inside.items() if memory_of(value) not in used]
             outside = [name for name in tensors if not name.startswith(prefix)]
-            match.dropped = {
-                kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns
-            }
+            match.dropped = {"by timm": left, "outside": outside}
             yield match
             if not prefix:
                 return
@@ -290,12 +280,6 @@ class Matcher:
                 match.unexpected.append(inner)
                 continue
             match.dropped.setdefault(kind, []).append(inner)
-
-
-def name_evaluated(part: str) -> str:
-    """Return the part that the authors evaluate in place of this one; '' if there is none."""
-    outer, dot, name = part.rpartition(".")
-    return f"{outer}{dot}{EVALUATED[name]}" if name in EVALUATED else ""
 
 
 def find_states(tree: Tree, part: str) -> dict[str, dict[str, Any]]:
@@ -366,8 +350,7 @@ def number_children(
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (prefix, number -> child) where as many children are numbered as the network has.
 
-    The numbers are those of an nn.Sequential: in forward order, with gaps where a child has no
-    weights.
+    An nn.Sequential numbers its children in forward order, with gaps where one has no weights.
     """
     numbers: dict[str, set[int]] = {}
     for name in names:

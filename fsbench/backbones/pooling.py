@@ -178,7 +178,10 @@ class FeatureReader(nn.Module):
         return any(getattr(self.module, name, None) is not None for name in names)
 
     def resolve_pool(self, pool: Pooling, outputs: Sequence[LayerOutput]) -> Pooling:
-        """Return the pooling that `native` stands for; native: vectors that need none."""
+        """Return the pooling that `native` stands for; native: vectors that need none.
+
+        The network states it; else maps are averaged.
+        """
         if any(output.positions is None for output in outputs):
             if pool != "native":
                 raise UsageError(
@@ -186,10 +189,17 @@ class FeatureReader(nn.Module):
                     fix="leave --pool out, or name a module with --layers",
                 )
             return "native"
-        tokens = [output.token for output in outputs]
+        lacks_token = [output.token is None for output in outputs]
         if pool == "native":
-            pool = native_pool(self.module, tokens[-1] is None, self.ref)
-        if "cls" in pool and any(token is None for token in tokens):
+            stated = timm_pool(self.module) or str(getattr(self.module, "pool_type", ""))
+            has_class_token = hasattr(self.module, "class_token")  # torchvision
+            default: Pooling = "avg" if lacks_token[-1] else "cls" if has_class_token else "native"
+            pool = STATED_POOLS.get(stated, "native") if stated else default
+            if pool == "native":
+                why = f"pools by {stated!r}" if stated else "states no pooling of its tokens"
+                fix = "choose one with --pool cls, avg, cls+avg or max"
+                raise UsageError(f"{self.ref} {why}", fix=fix)
+        if "cls" in pool and any(lacks_token):
             raise UsageError(
                 f"--pool {pool}: {self.ref} has no cls token", fix="use --pool avg or max"
             )
@@ -205,21 +215,6 @@ class FeatureReader(nn.Module):
         shaped = vector[..., None, None] if has_channels_first(norm) else vector
         normalised: Tensor = norm(shaped)
         return normalised.flatten(1)
-
-
-def native_pool(module: nn.Module, no_token: bool, ref: str) -> Pooling:
-    """Return the pooling that a network states; average for maps. Raise UsageError for tokens."""
-    stated = timm_pool(module) or str(getattr(module, "pool_type", ""))
-    if stated in STATED_POOLS:
-        return STATED_POOLS[stated]
-    if not stated and no_token:
-        return "avg"
-    if not stated and hasattr(module, "class_token"):
-        return "cls"
-    raise UsageError(
-        f"{ref} {f'pools by {stated!r}' if stated else 'states no pooling of its tokens'}",
-        fix="choose one with --pool cls, avg, cls+avg or max",
-    )
 
 
 def timm_pool(module: nn.Module) -> str:
