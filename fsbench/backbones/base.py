@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -183,21 +183,20 @@ class Backbone:
                 f"--features head: {source} loads {ref} without its classifier",
                 fix="pass a function that returns the whole network, as py:PKG.MOD:FUNCTION",
             )
-        facts = BackboneFacts.model_validate(
-            {
-                "ref": ref,
-                "source": source,
-                "architecture": loaded.architecture,
-                "feature_dim": dim,
-                "features": features,
-                **merge_stated(spec, loaded.preprocessing),
-                "n_parameters": sum(p.numel() for p in trunk.parameters()),
-                "n_affine": count_affine(trunk),
-                "weights_hash": weights_hash(trunk.state_dict()),
-                "random_init": random_init,
-                "feature_spec": spec,
-                **loaded.more,
-            }
+        facts = BackboneFacts(
+            ref=ref,
+            source=source,
+            architecture=loaded.architecture,
+            feature_dim=dim,
+            features=features,
+            **{name: loaded.preprocessing.values.get(name) for name in (*NEEDED, "interpolation")},
+            stated_by=loaded.preprocessing.sources,
+            n_parameters=sum(p.numel() for p in trunk.parameters()),
+            n_affine=count_affine(trunk),
+            weights_hash=weights_hash(trunk.state_dict()),
+            random_init=random_init,
+            feature_spec=spec,
+            **loaded.more,
         )
         return cls(facts, module)
 
@@ -226,10 +225,7 @@ class Backbone:
         return (pixels - mean) / std if pixels is images else pixels.sub_(mean).div_(std)
 
     def features(self, images: Tensor) -> Tensor:
-        """Return features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1].
-
-        Gradients flow where the caller enables them.
-        """
+        """Return features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1]."""
         out: Tensor = self.module(self.normalised(images))
         return out.float()
 
@@ -242,21 +238,10 @@ def feature_spec(
     std: Statistics = None,
 ) -> FeatureSpec:
     """Return the choices about features as a spec. Raise UsageError."""
-    head = {"trunk": False, "head": True}.get(features, features)
     statistics = {"mean": parse_statistics(mean, "mean"), "std": parse_statistics(std, "std")}
+    head = {"trunk": False, "head": True}.get(features, features)
     with refuse_invalid(UsageError, "features", "see `fsbench episodic --help`"):
-        return FeatureSpec.model_validate(
-            {"pool": pool, "layers": layers, "head": head} | statistics
-        )
-
-
-def merge_stated(spec: FeatureSpec, preprocessing: Preprocessing) -> dict[str, Any]:
-    """Return the facts about preprocessing: the user's where stated, and who states each."""
-    chosen = Preprocessing.stated(USER, mean=spec.mean, std=spec.std)
-    sources = preprocessing.sources | chosen.sources
-    for name in chosen.values.keys() & preprocessing.values:
-        sources[name] = f"{USER}, in place of {preprocessing.sources[name]}"
-    return {**dict.fromkeys(NEEDED), **chosen.over(preprocessing).values, "stated_by": sources}
+        return FeatureSpec(pool=pool, layers=layers, head=head, **statistics)
 
 
 def fixed_images(size: int) -> Tensor:

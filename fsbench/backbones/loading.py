@@ -5,7 +5,7 @@ A reference is a known scheme first, then an existing file, else an error with t
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -87,8 +87,8 @@ def load_backbone(
 
     arch: architecture of a checkpoint file; random_init: seed of random weights instead of the
     pretrained ones; features: how they are taken; needs: facts of its preprocessing that must be
-    known; test_size: side (px) to test it with, where the size of its training is unknown. Raises
-    UsageError, UnknownName, CheckpointError.
+    known; test_size: side (px) to test it with, where that of its training is unknown. Raises
+    UsageError, CheckpointError.
     """
     request = make_request(ref, arch, random_init, report)
     with stream("random-init", random_init or 0):
@@ -102,6 +102,7 @@ def load_backbone(
     if random_init is not None:
         side = facts.input_size or loaded.test_size
         loaded.more["calibration"] = calibrate(loaded.module, side, values["mean"], values["std"])
+    loaded = replace(loaded, preprocessing=chosen.over(facts))
     source = request.source.replace("_", "-")
     backbone = Backbone.of(loaded, ref, source, features, random_init, test_size)
     return Backbone(backbone.facts, backbone.module.to(torch.device(device)))
@@ -133,6 +134,5 @@ def load_classifier(ref: str, *, device: str = "cpu") -> Classifier:
     with stream("random-init", 0):
         model, record = run.load_run_network(Path(rest))
     check_finite(model.state_dict(), ref)
-    roles = record.network.roles(model)
-    model = model.eval().to(torch.device(device))
+    roles, model = record.network.roles(model), model.eval().to(torch.device(device))
     return Classifier(model, record.architecture, roles, facts, record)

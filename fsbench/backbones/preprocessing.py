@@ -60,7 +60,10 @@ class Preprocessing:
 
     def over(self, other: "Preprocessing") -> "Preprocessing":
         """Return these values, and those of `other` where nothing is known."""
-        values, sources = {**other.values, **self.values}, {**other.sources, **self.sources}
+        values, sources = other.values | self.values, other.sources | self.sources
+        for name in other.values.keys() & self.values:
+            if self.sources[name] == USER:
+                sources[name] = f"{USER}, in place of {other.sources[name]}"
         return Preprocessing(values, sources, self.problem or other.problem)
 
     @property

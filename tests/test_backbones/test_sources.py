@@ -79,9 +79,9 @@ def test_random_weights_of_timm() -> None:
             "timm, num_classes=0: global average pooling, pre_log",
         ),
         ("timm/deit_tiny_distilled_patch16_224", 192, "average of the cls and distillation tokens"),
-        ("torchvision/resnet18", 512, "torchvision, input of fc: global average pooling"),
-        ("torchvision/mobilenet_v3_small", 1024, "classifier.3: hidden layer of the classifier"),
-        ("torchvision/squeezenet1_1", 512, "input of classifier.1: global average pooling"),
+        ("torchvision/resnet18", 512, "torchvision, input of fc"),
+        ("torchvision/mobilenet_v3_small", 1024, "torchvision, input of classifier.3"),
+        ("torchvision/squeezenet1_1", 512, "torchvision, input of classifier.1"),
     ],
 )
 def test_how_features_are_taken_is_recorded(ref: str, dim: int, features: str) -> None:

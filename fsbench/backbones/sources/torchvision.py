@@ -57,7 +57,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     return LoadedNetwork(
         module=model,
         architecture=request.name if random else f"{name}.{weights.name}",
-        features=f"torchvision, input of {head}: {describe_input(model, head)}{options}",
+        features=f"torchvision, input of {head}{options}",
         preprocessing=Preprocessing.stated(
             DEFAULT if random else f"torchvision's {weights}", input_size=size, **values
         ),
@@ -67,15 +67,6 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 def is_stored(url: str) -> bool:
     return Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(url).path).name).is_file()
-
-
-def describe_input(model: nn.Module, head: str) -> str:
-    """Describe what a removed classification layer `head` received."""
-    if hasattr(model, "class_token"):
-        return "cls token"
-    parts = model.get_submodule(head.split(".")[0]).modules()
-    hidden = any(isinstance(part, nn.Linear) for part in parts)
-    return "hidden layer of the classifier" if hidden else "global average pooling"
 
 
 def remove_head(model: nn.Module) -> str:
