@@ -119,11 +119,6 @@ class FeatureStore:
         device: str = "cpu",
         report: Reporter = SILENT,
     ) -> None:
-        if batch_size is not None and batch_size < 2:
-            raise UsageError(
-                f"a batch size of {batch_size} is too small",
-                fix="use at least 2: single images give slightly different numbers",
-            )
         self.folder = cache / "features"
         self.batch_size, self.workers = batch_size, workers
         self.device, self.report = device, report

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from fsbench.backbones.architectures import below
 from fsbench.backbones.base import COUNTER
 from fsbench.backbones.checkpoint import ROOT, FileReference, named_architecture
-from fsbench.backbones.layouts import TABLES, Layout, drop_wrappers, recognise_library
+from fsbench.backbones.layouts import LONGEST, TABLES, Layout, drop_wrappers, recognise_library
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 
@@ -29,8 +29,6 @@ Tree = Mapping[str, Any]
 
 MAX_DEPTH = 8
 """Limit of nested mappings; a mapping in a file may contain itself."""
-LONGEST = 1000
-"""Letters of a name in which prefixes are looked for."""
 SHOWN, SHOWN_LETTERS = 10, 100
 """Most names of each kind in a message, and most letters of each."""
 CHILD = re.compile(r"(?:^|(?<=\.))\d{1,3}(?=\.)")
@@ -151,9 +149,7 @@ class Matcher:
             part = f"part '{file.part}'" if file.part else "weights where they are looked for"
             raise CheckpointError(
                 f"{file} has no {part}; it contains {join_names([str(name) for name in tree])}",
-                fix=f"name one of its parts, or none: {replace(file, part='')}"
-                if file.part
-                else "save the state dict of the network, or name the file that holds it",
+                fix="name one of its parts or none, or save the state dict of the network",
             )
         matches = [m for where, state in states.items() for m in self.match_state(where, state)]
         fits = {match.part: match for match in matches if match.fits}

@@ -373,7 +373,7 @@ def test_features_that_are_not_finite_or_constant_are_refused(
 
 
 def test_bad_sizes_and_images_are_refused(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore, tmp_path: Path
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
     dataset = pictures(6)
     fixed = backbones.load_backbone("timm/test_vit_relpos", random_init=0)
@@ -381,8 +381,6 @@ def test_bad_sizes_and_images_are_refused(
     with pytest.raises(UsageError, match=message) as caught:
         store.get(request_of(fixed, dataset))
     assert "--input-size native" in caught.value.fix
-    with pytest.raises(UsageError, match="a batch size of 1"):
-        FeatureStore(tmp_path, batch_size=1)
     (dataset.root / "004.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"004\.png"):
         store.get(request_of(backbone, dataset))

@@ -146,20 +146,14 @@ class Architecture:
         return replace(self, input_size=input_size)
 
     def build(self, num_classes: int, width: int | None = None) -> nn.Module:
-        """Build a freshly initialised model. Raise UsageError for impossible sizes."""
-        chosen = self.default_width if width is None else width
-        if chosen < 1 or num_classes < 0:
-            raise UsageError(
-                f"fsbench/{self.name} cannot have width {chosen} and {num_classes} classes",
-                fix="give a width of at least 1 and a number of classes of at least 0",
-            )
+        """Build a freshly initialised model. Raise UsageError for images that are too small."""
         if self.input_size < self.least:
             raise UsageError(
                 f"fsbench/{self.name} needs at least {self.least} px, not {self.input_size}",
                 fix=f"use --set input_size={self.least} or larger",
             )
         side = (self.input_size,) if self.fixed_input else ()
-        return self.factory(num_classes, chosen, *side)
+        return self.factory(num_classes, width or self.default_width, *side)
 
 
 TIMM = "timm.layers.norm"

@@ -76,9 +76,7 @@ def parse(request: BackboneRequest) -> tuple[FileReference, BackboneRequest]:
 
     Raises UsageError for a folder without weights and for a file without an architecture.
     """
-    file = FileReference.parse(request.name)
-    if file is None:
-        raise UsageError(f"there is no file '{request.name}'", fix="check the path")
+    file = FileReference.parse(request.name) or FileReference(request.name)
     named, arch = Path(file.path), file.arch or request.arch or ""
     path = find_weights(named) if named.is_dir() else named
     configured = configured_architecture(path) if not arch and path.name in WEIGHTS else ""
