@@ -19,6 +19,7 @@ in its ResNet-50, and the last two units, of equal size, are one block.
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -28,7 +29,12 @@ from fsbench.backbones.architectures import RoleMap, layer_names
 
 VALUES = 128
 """Inputs of the perceptron of the reinitialization study's synthetic experiment."""
-Law = Literal["he", "glorot"]
+LAWS = {
+    "he": partial(nn.init.kaiming_normal_, mode="fan_in", nonlinearity="relu"),
+    "he_uniform": partial(nn.init.kaiming_uniform_, mode="fan_in", nonlinearity="relu"),
+    "glorot": nn.init.xavier_uniform_,
+}
+"""Initial laws of kernels; glorot is Keras' default."""
 UNIT = 3
 """Modules per convolution of a stage: convolution, norm, ReLU."""
 
@@ -83,20 +89,13 @@ def conv_unit(
     return [conv, *([norm(n_out)] if norm else []), nn.ReLU(inplace=True)]
 
 
-def initialize(model: nn.Module, law: Law = "he") -> nn.Module:
-    """Initialise convolutions and linear layers again; return the model.
-
-    he: kernels He normal (fan-in); glorot: uniform, Keras' default; both with biases of zero.
-    """
+def initialize(model: nn.Module, law: str = "he", *, zero_biases: bool = True) -> nn.Module:
+    """Initialise convolutions and linear layers again by a law of LAWS; return the model."""
     for module in model.modules():
-        if not isinstance(module, nn.Conv2d | nn.Linear):
-            continue
-        if law == "he":
-            nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
-        else:
-            nn.init.xavier_uniform_(module.weight)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            LAWS[law](module.weight)
+            if zero_biases and module.bias is not None:
+                nn.init.zeros_(module.bias)
     return model
 
 
@@ -134,7 +133,7 @@ class First(nn.Module):
         return x.flatten(1)[:, :VALUES]
 
 
-def perceptron(num_classes: int, width: int, side: int, law: Law | None = None) -> nn.Module:
+def perceptron(num_classes: int, width: int, side: int, law: str | None = None) -> nn.Module:
     """Build two hidden layers on the flattened image.
 
     law: of the initial weights, for the perceptron of the reinitialization study, which reads the

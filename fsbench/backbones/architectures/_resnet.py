@@ -15,8 +15,6 @@ from fsbench.backbones.architectures import RoleMap, _chains
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
-Kernels = Literal["normal", "uniform"]
-"""Initial law of convolutions and head: kaiming-normal or kaiming-uniform, both with fan-in."""
 
 
 def conv(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
@@ -68,7 +66,7 @@ class ResNet(nn.Sequential):
         width: int,
         depths: tuple[int, ...],
         stem: Stem,
-        kernels: Kernels = "normal",
+        law: str = "he",
         bottleneck: bool = False,
         norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
     ) -> None:
@@ -89,10 +87,7 @@ class ResNet(nn.Sequential):
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
-        draw = nn.init.kaiming_normal_ if kernels == "normal" else nn.init.kaiming_uniform_
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d | nn.Linear):
-                draw(module.weight, mode="fan_in", nonlinearity="relu")
+        _chains.initialize(self, law, zero_biases=False)
 
 
 def resnet_roles(model: nn.Module) -> RoleMap:
