@@ -1,6 +1,7 @@
 """Features of a data set: its blocks, the same bits, once, resumed, checked; what is refused."""
 
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fsbench import backbones
 from fsbench.backbones import features as feature_files
@@ -25,42 +26,67 @@ from fsbench.core import arrays
 from fsbench.core.arrays import lock_folder
 from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.progress import SILENT
-from fsbench.core.specs import ImageSpec
+from fsbench.core.specs import FeatureSpec, ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
 
 Pictures = Callable[..., TargetDataset]
+Want = Callable[..., FeatureRequest]
+Fake = Callable[[Callable[[int], Any]], None]
 SMALL = ImageSpec(input_size=16)
+VIEWS = (None, RandomView(0, 3))
 
 
-@pytest.mark.parametrize("view", [None, RandomView(0, 3)])
+@pytest.fixture
+def want(backbone: Backbone, pictures: Pictures) -> Want:
+    """want(n): the request of n noise images of 16 px; fields: those that differ."""
+
+    def make(n: int, *, name: str = "noise", changed: int = -1, **fields: Any) -> FeatureRequest:
+        dataset = pictures(n, name=name, changed=changed)
+        return replace(FeatureRequest(backbone, dataset, SMALL, "0" * 64), **fields)
+
+    return make
+
+
+@pytest.fixture
+def sizes(backbone: Backbone) -> list[int]:
+    """Sizes of all blocks that go through the network."""
+    sizes: list[int] = []
+    backbone.module.register_forward_hook(lambda _m, args, _o: sizes.append(len(args[0])))
+    return sizes
+
+
+def compute_alone(request: FeatureRequest) -> tuple[Any, Any]:
+    """Pixels of each image, and their features without blocks."""
+    view, dataset = request.view, request.dataset
+    pixels = [
+        to_array(dataset.image(i), SMALL)
+        if view is None
+        else view.pixels(dataset.image(i), SMALL, dataset.name, name)
+        for i, name in enumerate(dataset.canonical_ids)
+    ]
+    return np.stack(pixels), request.backbone.features(torch.from_numpy(np.stack(pixels))).numpy()
+
+
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(("size", "workers"), [(2, 0), (2, 3), (8, 8), (21, 4)])
 @pytest.mark.parametrize("first", [0, 1])
 def test_blocks_hold_their_images_and_black_ones_behind_them(
-    first: int,
-    size: int,
-    workers: int,
-    view: RandomView | None,
-    pictures: Pictures,
-    backbone: Backbone,
+    first: int, size: int, workers: int, view: RandomView | None, want: Want
 ) -> None:
     """With fewer threads than blocks and with more; without a copy for the network."""
-    dataset = pictures(2 * size + size // 2 + 1)
-    request = FeatureRequest(backbone, dataset, SMALL, view=view)
+    n = 2 * size + size // 2 + 1
+    request = want(n, view=view)
     decoded = list(blocks(request, size, first, workers))
-    starts = range(first * size, len(dataset), size)
-    assert [b[:2] for b in decoded] == [(i, min(size, len(dataset) - i)) for i in starts]
-    for start, n, pixels in decoded:
+    starts = range(first * size, n, size)
+    assert [b[:2] for b in decoded] == [(i, min(size, n - i)) for i in starts]
+    expected, _ = compute_alone(request)
+    for start, n_images, pixels in decoded:
         assert (pixels.shape, pixels.dtype) == ((size, 3, 16, 16), np.uint8)
         assert torch.from_numpy(pixels).is_contiguous(memory_format=torch.channels_last)
-        for i in range(n):
-            image, name = dataset.image(start + i), dataset.canonical_ids[start + i]
-            plain = (
-                view.pixels(image, SMALL, dataset.name, name) if view else to_array(image, SMALL)
-            )
-            np.testing.assert_array_equal(pixels[i], plain)
-        assert not pixels[n:].any()
+        np.testing.assert_array_equal(pixels[:n_images], expected[start : start + n_images])
+        assert not pixels[n_images:].any()
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
@@ -79,70 +105,44 @@ def test_normalising_is_that_of_every_pixel_alone(
             assert torch.equal(normalised[:, c], (x - x.new_tensor(mean)) / x.new_tensor(std))
 
 
-def request_of(
-    backbone: Backbone,
-    dataset: TargetDataset,
-    image: ImageSpec = SMALL,
-    fingerprint: str = "0" * 64,
-    view: RandomView | None = None,
-) -> FeatureRequest:
-    return FeatureRequest(backbone, dataset, image, fingerprint, view)
-
-
-def count_blocks(backbone: Backbone) -> list[int]:
-    """Sizes of all blocks that go through the network from now on."""
-    sizes: list[int] = []
-    backbone.module.register_forward_hook(lambda _m, args, _o: sizes.append(len(args[0])))
-    return sizes
-
-
+@pytest.mark.parametrize("view", VIEWS)
 def test_features_are_those_of_each_image_and_extracted_once(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore
+    view: RandomView | None, want: Want, store: FeatureStore, sizes: list[int]
 ) -> None:
-    dataset, sizes = pictures(6), count_blocks(backbone)
-    features = store.get(request_of(backbone, dataset))
-    assert sizes == [2, 4, 4]  # one look at the input size, then full blocks only
-    assert np.array_equal(features, store.get(request_of(backbone, dataset)))
+    request = want(6, view=view)
+    features = store.get(request)
+    assert sizes == [2, 4, 4]  # a test of the input size, then full blocks only
+    assert np.array_equal(features, store.get(request))
     assert len(sizes) == 3
-    alone = [torch.from_numpy(to_array(dataset.image(i), SMALL)) for i in range(6)]
-    expected = backbone.features(torch.stack(alone)).numpy()
     assert (features.shape, features.dtype) == ((6, 64), np.float32)
-    np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(features, compute_alone(request)[1], rtol=1e-5, atol=1e-5)
 
 
 def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore
+    want: Want, store: FeatureStore
 ) -> None:
-    dataset, view = pictures(9), RandomView(0, 3)
-    part = dataset.take(np.array([1, 2, 4, 5, 8]))
-    assert part.canonical_ids == ("001", "002", "004", "005", "008")
-    features = store.get(request_of(backbone, part, view=view))
-    pixels = [view.pixels(dataset.image(i), SMALL, "noise", f"{i:03}") for i in (1, 2, 4, 5, 8)]
-    expected = backbone.features(torch.from_numpy(np.stack(pixels))).numpy()
-    np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-5)
-    rows = [rows for _, rows in store.rows(request_of(backbone, part, fingerprint="", view=view))]
+    whole = want(9, view=RandomView(0, 3))
+    part, rest = (
+        replace(whole, dataset=whole.dataset.take(np.array(images)))
+        for images in ([1, 2, 4, 5, 8], [0, 3, 6, 7, 8])
+    )
+    assert part.dataset.canonical_ids == ("001", "002", "004", "005", "008")
+    features = store.get(part)
+    rows = [rows for _, rows in store.rows(replace(part, fingerprint=""))]
     np.testing.assert_array_equal(np.concatenate(rows), features)
-    sizes = count_blocks(backbone)
-    store.get(request_of(backbone, part, view=view))
-    assert not sizes
-    rest = dataset.take(np.array([0, 3, 6, 7, 8]))
-    for other, its in (
-        (part, RandomView(0, 4)),
-        (part, RandomView(1, 3)),
-        (part, None),
-        (rest, view),
-    ):
-        assert (store.get(request_of(backbone, other, view=its)) != features).any()
+    np.testing.assert_allclose(features, compute_alone(part)[1], rtol=1e-5, atol=1e-5)
+    others = [replace(part, view=view) for view in (RandomView(0, 4), RandomView(1, 3), None)]
+    for other in (*others, rest):
+        assert (store.get(other) != features).any()
 
 
 def test_an_image_keeps_its_bits_whoever_decodes_it_or_is_beside_it(
-    backbone: Backbone, pictures: Pictures, tmp_path: Path
+    want: Want, tmp_path: Path
 ) -> None:
     """Other workers, another neighbour, and padding instead of neighbours."""
 
     def extract(name: str, n: int, workers: int = 2, changed: int = -1) -> Any:
-        dataset = pictures(n, name=name, changed=changed)
-        return FeatureStore(tmp_path / name, 4, workers).get(request_of(backbone, dataset))
+        return FeatureStore(tmp_path / name, 4, workers).get(want(n, name=name, changed=changed))
 
     ten, other = extract("ten", 10), extract("other", 10, changed=1)
     assert not np.array_equal(ten[1], other[1])
@@ -156,53 +156,48 @@ def test_an_image_keeps_its_bits_whoever_decodes_it_or_is_beside_it(
 def test_a_kill_midway_resumes_to_the_same_bytes(
     seconds: float,
     n_saved: int,
-    backbone: Backbone,
-    pictures: Pictures,
+    want: Want,
+    sizes: list[int],
     tmp_path: Path,
     report: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The disk as it was while the third of five blocks was in the network."""
     monkeypatch.setattr(arrays, "MARK_SECONDS", seconds)
-    dataset, cache, killed = pictures(18), tmp_path / "whole", tmp_path / "killed"
-    calls: list[int] = []
+    cache, killed, request = tmp_path / "whole", tmp_path / "killed", want(18)
 
     def snapshot(_module: nn.Module, _args: object, _out: object) -> None:
-        calls.append(1)
-        if len(calls) == 3:
+        if len(sizes) == 4:  # the first one is a test of the input size
             shutil.copytree(cache, killed)
 
-    native = replace(backbone, facts=backbone.facts.model_copy(update={"input_size": 16}))
-    hook = backbone.module.register_forward_hook(snapshot)
-    whole = FeatureStore(cache, 4).get(request_of(native, dataset))
+    hook = request.backbone.module.register_forward_hook(snapshot)
+    whole = FeatureStore(cache, 4).get(request)
     hook.remove()
     finished = [path.parent.name for path in killed.rglob("array.npy")]
     assert all(".partial" in name for name in finished)
-    sizes = count_blocks(backbone)
-    resumed = FeatureStore(killed, 4, report=report).get(request_of(native, dataset))
-    assert len(sizes) == 5 - n_saved
+    sizes.clear()
+    resumed = FeatureStore(killed, 4, report=report).get(request)
+    assert sizes == [2, *[4] * (5 - n_saved)]
     assert report.tasks == [["noise features", 18, 4 * n_saved, 18 - 4 * n_saved]]
     assert resumed.tobytes() == whole.tobytes()
-    names = [
-        {path.name for path in (folder / "features").rglob("*") if path.suffix != ".lock"}
-        for folder in (killed, cache)
-    ]
-    assert names[0] == names[1]
+    files = [{path.name for path in folder.rglob("*.*")} for folder in (killed, cache)]
+    assert files[0] == files[1]
 
 
-@pytest.mark.parametrize("view", [None, RandomView(0, 3)])
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(("n", "estimates"), [(18, 1), (18, 2), (12, 1), (3, 1)])
 def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
     n: int,
     estimates: int,
     view: RandomView | None,
-    backbone: Backbone,
-    pictures: Pictures,
+    want: Want,
+    sizes: list[int],
     tmp_path: Path,
 ) -> None:
-    request, n_blocks = request_of(backbone, pictures(n), view=view), -(-n // 4)
+    request, n_blocks = want(n, view=view), -(-n // 4)
     whole = FeatureStore(tmp_path / "whole", 4).get(request)
-    store, sizes = FeatureStore(tmp_path / "timed", 4), count_blocks(backbone)
+    sizes.clear()
+    store = FeatureStore(tmp_path / "timed", 4)
     for i in range(estimates):
         assert store.seconds_per_image(request) > 0
         assert sizes.count(4) == min(n_blocks, 3 * (i + 1))
@@ -212,103 +207,105 @@ def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
     assert store.seconds_per_image(request) == 0
 
 
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """fake(rows): features of block 0, 1, ... in place of the network's."""
+
+    def replace_network(rows: Callable[[int], Any]) -> None:
+        calls = itertools.count()
+        monkeypatch.setattr(feature_files, "compute_features", lambda *_: rows(next(calls)))
+        monkeypatch.setattr(feature_files, "check_input_size", lambda *_: None)
+
+    return replace_network
+
+
 @pytest.mark.parametrize(
     ("n", "seconds"), [(18, 2.5), (10, 20 / 6), (6, 5.0), (4, 25.0), (3, 100 / 3)]
 )
 def test_the_first_block_warms_up_and_counts_where_it_is_the_last(
     n: int,
     seconds: float,
-    backbone: Backbone,
-    pictures: Pictures,
+    want: Want,
     store: FeatureStore,
+    fake: Fake,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Blocks of 4 images: 100 s for the first, 10 s for the others."""
     clock = [0.0]
 
-    def compute(backbone: Backbone, pixels: Any, device: str) -> Any:
-        clock[0] += 10.0 if clock[0] else 100.0
-        return np.ones((len(pixels), 64), np.float32)
+    def compute(block: int) -> Any:
+        clock[0] += 10.0 if block else 100.0
+        return np.ones((4, 64), np.float32)
 
-    monkeypatch.setattr(feature_files, "compute_features", compute)
-    monkeypatch.setattr(feature_files, "check_input_size", lambda *_: None)
+    fake(compute)
     monkeypatch.setattr(feature_files.time, "monotonic", lambda: clock[0])
-    taken = store.seconds_per_image(request_of(backbone, pictures(n)))
-    assert taken == pytest.approx(seconds)
+    assert store.seconds_per_image(want(n)) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("damage", ["count", "array", "bit"])
-def test_a_damaged_journal_starts_over_and_says_so(
-    damage: str, backbone: Backbone, pictures: Pictures, report: Any, store: FeatureStore
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "a bit of the first row": (
+        "array.npy",
+        lambda c: c[:-1530] + bytes([c[-1530] ^ 1]) + c[-1529:],
+    ),
+    "a cut end": ("array.npy", lambda c: c[:-1000]),
+    "a cut header": ("array.npy", lambda c: c[:6]),
+    "other content": ("meta.json", lambda _: b"[]"),
+    "no content": ("meta.json", lambda _: b"{"),
+}
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_array_is_computed_again_and_said(
+    damage: str, is_finished: bool, want: Want, store: FeatureStore, report: Any
 ) -> None:
-    dataset = pictures(6)
-    whole = store.get(request_of(backbone, dataset)).tobytes()
-    (folder,) = [path for path in store.folder.iterdir() if path.is_dir()]
-    partial = folder.rename(folder.with_name(folder.name + ".partial"))
-    array = partial / "array.npy"
-    rows = np.load(array)[:4].tobytes()
-    mark = json.dumps({"rows": 4, "sha256": hashlib.sha256(rows).hexdigest()})
-    (partial / "meta.json").write_text("{" if damage == "count" else mark)
-    if damage == "array":
-        array.write_bytes(b"\x93NUMPY")
-    if damage == "bit":
-        array.write_bytes(array.read_bytes().replace(rows, bytes([rows[0] ^ 1]) + rows[1:]))
-    assert store.get(request_of(backbone, dataset)).tobytes() == whole
-    assert f"{partial} is damaged" in report.text
-
-
-@pytest.mark.parametrize("damage", ["bit", "cut", "meta", "no meta"])
-def test_a_damaged_cache_is_built_again_and_said(
-    damage: str, backbone: Backbone, pictures: Pictures, store: FeatureStore, report: Any
-) -> None:
-    dataset = pictures(6)
-    before = store.get(request_of(backbone, dataset)).tobytes()
+    """Six rows of 64 features, of an unfinished array four."""
+    request = want(6)
+    whole, folder = store.get(request).tobytes(), store.locate(request)
+    if not is_finished:
+        folder = folder.rename(folder.with_name(f"{folder.name}.partial"))
+        done = hashlib.sha256(np.load(folder / "array.npy")[:4].tobytes()).hexdigest()
+        (folder / "meta.json").write_text(json.dumps({"rows": 4, "sha256": done}))
+    name, change = DAMAGES[damage]
+    (folder / name).write_bytes(change((folder / name).read_bytes()))
     assert not report.lines
-    (array,) = store.folder.rglob("array.npy")
-    meta, content = array.with_name("meta.json"), array.read_bytes()
-    if damage == "no meta":
-        meta.unlink()
-    elif damage == "meta":
-        meta.write_text("[]")
-    else:
-        flipped = bytes([content[-5] ^ 1]) if damage == "bit" else b""
-        array.write_bytes(content[:-5] + flipped + content[-4:])
-    assert store.get(request_of(backbone, dataset)).tobytes() == before
-    assert f"{array.parent} is damaged" in report.text
+    assert store.get(request).tobytes() == whole
+    assert f"{folder} is damaged" in report.text
 
 
 def test_what_belongs_to_the_key(
-    backbone: Backbone,
-    pictures: Pictures,
-    store: FeatureStore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    want: Want, store: FeatureStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Anything that can change a bit gives another entry; the model's name does not."""
-    dataset, facts = pictures(4), backbone.facts
+    request = want(4)
+    backbone = request.backbone
 
-    def with_facts(**changes: Any) -> Backbone:
-        return replace(backbone, facts=facts.model_copy(update=changes))
+    def with_facts(**changes: Any) -> FeatureRequest:
+        facts = backbone.facts.model_copy(update=changes)
+        return replace(request, backbone=replace(backbone, facts=facts))
 
-    store.get(request_of(backbone, dataset))
     changes = {"weights_hash": "1" * 64, "features": "cls token", "mean": (0.5,) * 3}
-    for name, value in (changes | {"std": (0.5,) * 3}).items():
-        store.get(request_of(with_facts(**{name: value}), dataset))
-    for image in (ImageSpec(input_size=17), ImageSpec(input_size=16, resize_factor=1.25)):
-        store.get(request_of(backbone, dataset, image))
-    store.get(request_of(backbone, dataset, fingerprint="1" * 64))
-    FeatureStore(tmp_path / "cache", 8).get(request_of(backbone, dataset))
+    changes |= {"std": (0.5,) * 3, "feature_spec": FeatureSpec(layers="layer1")}
+    images = [ImageSpec(input_size=17), ImageSpec(input_size=16, resize_factor=1.25)]
+    requests = [
+        request,
+        *(with_facts(**{name: value}) for name, value in changes.items()),
+        *(replace(request, image=image) for image in images),
+        replace(request, fingerprint="1" * 64),
+        replace(request, backbone=replace(backbone, fingerprint="1")),
+    ]
+    keys = [store.locate(request).name for request in requests]
+    keys.append(FeatureStore(tmp_path / "cache", 8).locate(request).name)
     torch.set_num_threads(2)
-    store.get(request_of(backbone, dataset))
+    keys.append(store.locate(request).name)
     for name in ("timm", "torchvision"):  # another version in front of the present one
         about = tmp_path / name / f"{name}-99.0.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 99.0\n")
         monkeypatch.syspath_prepend(tmp_path / name)
-        store.get(request_of(backbone, dataset))
-    assert len(list(store.folder.glob("*/meta.json"))) == 12
-    store.get(request_of(with_facts(ref="an/alias"), dataset))
-    assert len(list(store.folder.glob("*/meta.json"))) == 12
+        keys.append(store.locate(request).name)
+    assert len(set(keys)) == len(keys) == 14
+    assert store.locate(with_facts(ref="an/alias")).name == keys[-1]
 
 
 @contextmanager
@@ -324,13 +321,10 @@ def no_rights() -> Iterator[None]:
             os.seteuid(0)
 
 
-def test_a_read_only_cache_that_holds_everything_is_read(
-    backbone: Backbone, pictures: Pictures
-) -> None:
-    dataset = pictures(6)
+def test_a_read_only_cache_that_holds_everything_is_read(want: Want) -> None:
     with TemporaryDirectory() as name:  # unlike tmp_path below a folder that others may enter
         cache = Path(name) / "cache"
-        store, request = FeatureStore(cache, batch_size=4), request_of(backbone, dataset)
+        store, request = FeatureStore(cache, batch_size=4), want(6)
         first = store.get(request)
         for lock in cache.rglob("*.lock"):
             lock.unlink()
@@ -345,45 +339,28 @@ def test_a_read_only_cache_that_holds_everything_is_read(
             folder.chmod(0o755)
 
 
-class Sick(nn.Module):
-    """One feature an image, NaN from the given call on; or the same for all."""
-
-    def __init__(self, sick_call: int | None) -> None:
-        super().__init__()
-        self.calls, self.sick_call = 0, sick_call
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.calls += 1
-        if self.sick_call is None:
-            return torch.ones(len(x), 64)
-        bad = float("nan") if self.calls > self.sick_call else 0.0
-        return x.mean((2, 3)).repeat(1, 22)[:, :64] + bad
-
-
 @pytest.mark.parametrize(
-    ("sick_call", "message"), [(2, "gives NaN.*images 4 to 5"), (None, "gives the same features")]
+    ("value", "message"), [(np.nan, "gives NaN.*images 4 to 5"), (0.0, "gives the same features")]
 )
 def test_features_that_are_not_finite_or_constant_are_refused(
-    sick_call: int | None, message: str, backbone: Backbone, pictures: Pictures, store: FeatureStore
+    value: float, message: str, want: Want, store: FeatureStore, fake: Fake
 ) -> None:
-    sick = replace(backbone, module=Sick(sick_call))
+    fake(lambda block: np.full((4, 64), value if block else 0.0, np.float32))
     with pytest.raises(CheckpointError, match=f"fsbench/toy_resnet {message}"):
-        store.get(request_of(sick, pictures(6)))
+        store.get(want(6))
     assert not list(store.folder.glob("*/meta.json"))
 
 
-def test_bad_sizes_and_images_are_refused(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore
-) -> None:
-    dataset = pictures(6)
+def test_bad_sizes_and_images_are_refused(want: Want, store: FeatureStore) -> None:
+    request = want(6)
     fixed = backbones.load_backbone("timm/test_vit_relpos", random_init=0)
     message = "takes no images of 16 px, it was trained at 160"
     with pytest.raises(UsageError, match=message) as caught:
-        store.get(request_of(fixed, dataset))
+        store.get(replace(request, backbone=fixed))
     assert "--input-size native" in caught.value.fix
-    (dataset.root / "004.png").write_bytes(b"no image")
+    (request.dataset.root / "004.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"004\.png"):
-        store.get(request_of(backbone, dataset))
+        store.get(request)
 
 
 def test_the_block_size_is_a_function_of_the_shapes() -> None:
