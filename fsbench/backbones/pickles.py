@@ -31,10 +31,9 @@ REAL = {"collections.OrderedDict": OrderedDict, "builtins.set": set, "__builtin_
 """Containers that a pickle may create: they store what they get and call nothing."""
 REBUILD = "torch._utils._rebuild_"
 TENSORS = {f"{REBUILD}tensor", f"{REBUILD}tensor_v2", f"{REBUILD}tensor_v3"}
-OF_DEVICE = f"{REBUILD}device_tensor_from_cpu_tensor"
-COPIES = {f"{REBUILD}parameter", f"{REBUILD}parameter_with_state", OF_DEVICE}
+COPIES = {f"{REBUILD}parameter", f"{REBUILD}parameter_with_state"}
 SUBCLASSES = {"torch._tensor._rebuild_from_type", "torch._tensor._rebuild_from_type_v2"}
-"""Calls of torch for tensors; of a parameter and a TPU, the tensor is the first argument."""
+"""Calls of torch for tensors; of a parameter, the tensor is the first argument."""
 OTHER_TYPES = {"char": torch.int8, "byte": torch.uint8, "untyped": torch.uint8,
                "complexfloat": torch.complex64, "complexdouble": torch.complex128}  # fmt: skip
 """Types of values by the name of a storage, where torch has no type of this name."""

@@ -21,7 +21,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from fsbench.backbones import checkpoint, pickles
 from fsbench.core.errors import CheckpointError
@@ -42,22 +42,17 @@ class Steps(list[int]):
 
 
 class Slotted:
-    """Pickled as a pair of states."""
+    """Pickled as a pair of states, and with keyword arguments, in protocol 2 a partial function."""
 
     __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 1
-
-
-class Keywords:
-    """Pickled with keyword arguments, which protocol 2 writes as a partial function."""
 
     def __getnewargs_ex__(self) -> tuple[tuple[int, ...], dict[str, int]]:
         return (1,), {"more": 2}
 
-    def __new__(cls, *args: int, **options: int) -> "Keywords":
-        return super().__new__(cls)
+    def __new__(cls, *args: int, **options: int) -> "Slotted":
+        value = super().__new__(cls)
+        value.value = 1
+        return value
 
 
 def absent_object() -> object:
@@ -84,8 +79,7 @@ FOREIGN: dict[str, Callable[[], object]] = {
     "a subclass of dict": lambda: Settings(lr=1),
     "a default dictionary": lambda: collections.defaultdict(list, {"a": [1]}),
     "a subclass of list": lambda: Steps([1, 2]),
-    "slots": Slotted,
-    "keywords": Keywords,
+    "slots and keywords": Slotted,
     "a frozen set": lambda: frozenset({1}),
     "a long number": lambda: 2**2000,
 }
@@ -132,7 +126,7 @@ TURNED = {
 }  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tree=st.dictionaries(st.text("xyz", min_size=1), TREES, min_size=1),
        zipped=st.booleans(), more=st.sampled_from([{}, TURNED]))  # fmt: skip
 def test_tensors_are_those_of_torch(tree: dict[str, Any], zipped: bool, more: Any) -> None:
@@ -158,7 +152,7 @@ def compare(read: Any, expected: Any) -> None:
 
 def build_network() -> nn.Module:
     block = nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4))
-    network = nn.Sequential(nn.Conv2d(3, 4, 1), block, nn.ModuleDict({"deep": nn.Linear(2, 2)}))
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), block)
     network.register_buffer("scale", torch.ones(2))
     network.register_buffer("temporary", torch.ones(2), persistent=False)
     network.register_parameter("nothing", None)
@@ -180,22 +174,11 @@ def test_a_pickled_network_is_its_state_dict(tmp_path: Path, how: str) -> None:
         compare(checkpoint.read_checkpoint(path), weights)
 
 
-class Small(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
-        self.register_buffer("scale", torch.ones(1))
-
-    def forward(self, images: Tensor) -> Tensor:
-        out: Tensor = self.layers(images) * self.scale
-        return out
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("how", [torch.jit.trace, torch.jit.script])
 def test_a_torchscript_archive_is_its_state_dict(tmp_path: Path, how: Any) -> None:
-    network = Small().eval().half()
-    program: Any = how(network, torch.zeros(1, 3, 8, 8, dtype=torch.half))
+    network = build_network()[1].eval().half()
+    program: Any = how(network, torch.zeros(1, 4, 8, 8, dtype=torch.half))
     program.save(str(tmp_path / "a.pt"))
     read = checkpoint.read_checkpoint(tmp_path / "a.pt")
     expected = dict(network.state_dict())
@@ -249,26 +232,13 @@ def test_a_small_file_uses_little_memory(
         checkpoint.read_checkpoint(path)
 
 
-class OfDevice:
-    """A tensor of a TPU, as torch.save writes it."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        call = torch._utils._rebuild_device_tensor_from_cpu_tensor
-        return call, (self.tensor, self.tensor.dtype, "xla:0", False)
-
-
-@pytest.mark.parametrize("how", ["zip", "legacy", "without checksums"])
-def test_tensors_of_a_tpu_and_files_without_checksums_open(tmp_path: Path, how: str) -> None:
-    path, tree = tmp_path / "a.pth", {n: OfDevice(t) for n, t in TENSORS.items()}
-    torch.serialization.set_crc32_options(how != "without checksums")
+def test_a_file_without_checksums_opens(tmp_path: Path) -> None:
+    torch.serialization.set_crc32_options(False)
     try:
-        torch.save(tree, path, _use_new_zipfile_serialization=how != "legacy")
+        torch.save(TENSORS, tmp_path / "a.pth")
     finally:
         torch.serialization.set_crc32_options(True)
-    compare(checkpoint.read_checkpoint(path), TENSORS)
+    compare(checkpoint.read_checkpoint(tmp_path / "a.pth"), TENSORS)
 
 
 def test_a_list_is_no_checkpoint(tmp_path: Path) -> None:

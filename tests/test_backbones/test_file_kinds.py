@@ -20,7 +20,6 @@ from torch.nn.utils import parametrizations, prune, weight_norm
 from fsbench import backbones
 from fsbench.backbones import checkpoint
 from fsbench.backbones.base import weights_hash
-from fsbench.backbones.checkpoint import SUFFIXES
 from fsbench.backbones.loading import make_request, parse_reference
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.io import read_table
@@ -56,14 +55,11 @@ KINDS: dict[str, tuple[bytes, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_another_kind_is_named_before_any_work(
-    kind: str, suffix: str, tmp_path: Path
-) -> None:
+def test_a_file_of_another_kind_is_named_before_any_work(kind: str, tmp_path: Path) -> None:
     """The name of a file does not count, and the architecture is not blamed."""
     data, name, fix = KINDS[kind]
-    path = tmp_path / f"a{suffix}"
+    path = tmp_path / ("a.pth" if len(kind) % 2 else "a.safetensors")
     path.write_bytes(data)
     for ref in (str(path), f"{path}@test_resnet"):
         with pytest.raises(CheckpointError, match=name) as caught:
@@ -83,13 +79,8 @@ def test_a_checkpoint_of_tensorflow_is_named(name: str, tmp_path: Path) -> None:
         checkpoint.read_checkpoint(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [
-        *((f"a{suffix}", torch.save) for suffix in SUFFIXES),
-        *((name, save_file) for name in ("a.safetensors", "a.pth", "a.bin", "a")),
-    ],
-)
+@pytest.mark.parametrize("write", [torch.save, save_file])
+@pytest.mark.parametrize("name", ["a", "a.pth", "a.tar", "a.safetensors"])
 def test_the_name_of_a_file_does_not_count(
     name: str, write: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -98,12 +89,11 @@ def test_the_name_of_a_file_does_not_count(
     assert torch.equal(read["conv1.weight"], TENSORS["conv1.weight"])
 
 
-@pytest.mark.parametrize("target", [".git/annex/objects/x", "../lfs/x", "nowhere"])
-def test_a_broken_link_is_named(target: str, tmp_path: Path) -> None:
-    (tmp_path / "a.pth").symlink_to(target)
+def test_a_broken_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.pth").symlink_to(".git/annex/objects/x")
     with pytest.raises(UsageError, match="no backbone") as caught:
         backbones.load_backbone(str(tmp_path / "a.pth"), arch="test_resnet")
-    assert f"links to a missing file, {target}" in caught.value.fix
+    assert "links to a missing file, .git/annex/objects/x" in caught.value.fix
     assert "git annex get" in caught.value.fix
 
 
@@ -138,22 +128,12 @@ def test_one_shard_or_the_index_opens_all(suffix: str, weights: Weights, tmp_pat
             checkpoint.read_checkpoint(path)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"weight_map": {"a": "../a.safetensors"}},
-        {"weight_map": {"a": "/etc/passwd"}},
-        {"weight_map": {"a": 3}},
-        {"weight_map": {}},
-        {},
-        [],
-    ],
-)
-def test_an_index_of_other_files_is_refused(content: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shard", ["../a.safetensors", "/etc/passwd", 3, None])
+def test_an_index_of_other_files_is_refused(shard: Any, tmp_path: Path) -> None:
     save_file(TENSORS, tmp_path / "a.safetensors")
     path = tmp_path / "inner" / "model.safetensors.index.json"
     path.parent.mkdir()
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps({"weight_map": {"a": shard}} if shard else []))
     with pytest.raises(CheckpointError, match="lists no shards"):
         checkpoint.read_checkpoint(path)
 
@@ -193,15 +173,14 @@ def test_a_folder_of_timm_opens_through_its_config(tmp_path: Path) -> None:
         check_folder(path, weights)
 
 
-@pytest.mark.parametrize("size", [96, [96, 96]])
-def test_a_folder_of_timm_with_arguments(size: Any, tmp_path: Path) -> None:
+def test_a_folder_of_timm_with_arguments(tmp_path: Path) -> None:
     weights = timm_folder(tmp_path, "test_vit", img_size=96)
     config = json.loads((tmp_path / "config.json").read_text())
-    config["model_args"] = {"img_size": size, "num_classes": 5}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    check_folder(tmp_path, weights)
-    config["model_args"] = {"layers": [1, 2]}  # no reference can state it
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    for arguments in ({"img_size": 96, "num_classes": 5}, {"img_size": [96, 96]}):
+        (tmp_path / "config.json").write_text(json.dumps({**config, "model_args": arguments}))
+        check_folder(tmp_path, weights)
+    # no reference can state it
+    (tmp_path / "config.json").write_text(json.dumps({**config, "model_args": {"layers": [1, 2]}}))
     with pytest.raises(UsageError, match="layers"):
         backbones.load_backbone(str(tmp_path))
 
@@ -246,7 +225,7 @@ def test_another_folder_is_named(name: str, kind: str, tmp_path: Path) -> None:
         assert "timm/" not in str(caught.value)
 
 
-@pytest.mark.parametrize("ref", ["/nowhere/model", "./model.th", "../weights/a.md", "~/a.pth"])
+@pytest.mark.parametrize("ref", ["/nowhere/model", "./model.th", "~/a.pth"])
 def test_a_path_that_is_not_there(ref: str) -> None:
     with pytest.raises(UsageError, match="no backbone") as caught:
         backbones.load_backbone(ref)
@@ -291,10 +270,9 @@ def test_weights_in_two_parts_are_joined(how: str, tmp_path: Path) -> None:
             torch.testing.assert_close(state[name], value, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("wrapper", ["", "module", "model"])
-def test_placeholders_of_zero_are_named(wrapper: str, weights: Weights, tmp_path: Path) -> None:
+def test_placeholders_of_zero_are_named(weights: Weights, tmp_path: Path) -> None:
     empty = {n: torch.empty(0) if n.endswith(("weight", "bias")) else t for n, t in weights.items()}
-    torch.save({wrapper: empty} if wrapper else empty, tmp_path / "a.pt")
+    torch.save({"module": empty}, tmp_path / "a.pt")
     with pytest.raises(CheckpointError, match="ZeRO-3") as caught:
         backbones.load_backbone(f"{tmp_path / 'a.pt'}@test_resnet")
     assert "zero_to_fp32.py" in caught.value.fix
