@@ -32,8 +32,6 @@ HOSTS = (
     "torch.backends.cuda.matmul.allow_tf32 = True",
     "torch.backends.cuda.matmul.fp32_precision = 'ieee'",
     "torch.backends.mkldnn.fp32_precision = 'bf16'",
-    "torch.backends.cudnn.fp32_precision = 'tf32'",
-    "torch.backends.fp32_precision = 'ieee'",
     "torch.backends.fp32_precision = 'tf32'",
 )
 PROGRAM = """
@@ -54,8 +52,8 @@ def state() -> list[Any]:
     """Everything that a program can read of its own choice."""
     parts = ("cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
     names = [f"{name}.fp32_precision" for name in (*parts, "cudnn", "mkldnn")]
-    names += ["fp32_precision", "cuda.matmul.allow_tf32", "cudnn.allow_tf32"]
-    values: list[Any] = [torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic]
+    names += ["fp32_precision", "cuda.matmul.allow_tf32", "cudnn.benchmark", "cudnn.deterministic"]
+    values: list[Any] = []
     for name in names:
         try:
             values.append(eval(f"torch.backends.{name}", {"torch": torch}))
@@ -95,7 +93,7 @@ def test_every_operation_is_exact_inside_and_follows_its_backend_afterwards(valu
         BACKENDS.cudnn.conv.fp32_precision = "tf32"  # as a fresh process has it
 
 
-def test_products_inside_are_those_of_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_inside_are_those_of_float32() -> None:
     a = torch.randn(256, 256, generator=torch.Generator().manual_seed(0))
     exact = (a.double() @ a.double()).float().numpy()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -142,7 +140,7 @@ def test_images_lie_in_memory_as_the_kernels_do(channels: int) -> None:
     assert is_contiguous(net.module) == (channels == 4)
 
 
-@pytest.mark.parametrize(("width", "contiguous"), [(2, True), (4, True), (8, False)])
+@pytest.mark.parametrize(("width", "contiguous"), [(4, True), (8, False)])
 def test_runs_are_trained_and_loaded_in_the_layout_of_their_network(
     width: int, contiguous: bool, tmp_path: Path
 ) -> None:
