@@ -84,11 +84,13 @@ def test_only_a_run_has_a_classifier_and_a_meta_learner_has_none(run_folder: Pat
 
 
 def test_the_control_of_a_run_keeps_its_shape_and_forgets_its_training(run_folder: Path) -> None:
+    edit(run_folder, evaluation_size=224)
     control = backbones.load_backbone(f"run:{run_folder}", random_init=1).facts
     trained = backbones.load_backbone(f"run:{run_folder}").facts
     assert control.weights_hash != trained.weights_hash
     same = ("architecture", "feature_dim", "input_size", "mean", "std", "n_parameters")
     assert all(getattr(control, f) == getattr(trained, f) for f in same)
+    assert control.evaluation_size == trained.evaluation_size == 224
     assert (control.recipe, control.steps, control.source_accuracy) == (None, None, None)
     assert control.pretraining_data == ()
     assert control.random_init == 1
