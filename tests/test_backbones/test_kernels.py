@@ -4,6 +4,7 @@ import inspect
 import json
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from protocols.affine.convolution import FrozenConvolution
 from protocols.affine.network import EpisodeNetwork
 
 BACKENDS = torch.backends
-OPERATIONS: list[Any] = [BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn]
-OPERATIONS += [BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv, BACKENDS.mkldnn.rnn]
+PARTS = ("cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
+OPERATIONS: list[Any] = [attrgetter(name)(BACKENDS) for name in PARTS]
 HOSTS = (
     "pass",
     "torch.set_float32_matmul_precision('medium')",
@@ -50,21 +51,21 @@ for host in hosts:
 
 def state() -> list[Any]:
     """Everything that a program can read of its own choice."""
-    parts = ("cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
-    names = [f"{name}.fp32_precision" for name in (*parts, "cudnn", "mkldnn")]
+    names = [f"{name}.fp32_precision" for name in (*PARTS, "cudnn", "mkldnn")]
     names += ["fp32_precision", "cuda.matmul.allow_tf32", "cudnn.benchmark", "cudnn.deterministic"]
     values: list[Any] = []
     for name in names:
         try:
-            values.append(eval(f"torch.backends.{name}", {"torch": torch}))
+            values.append(attrgetter(name)(torch.backends))
         except RuntimeError:  # the old switches beside the new ones
             values.append("an error")
     return values
 
 
 def test_the_choice_of_the_host_program_neither_acts_nor_changes(tmp_path: Path) -> None:
-    start = "import json, sys\nfrom typing import Any\nimport torch\nimport fsbench\n"
-    source = f"{start}hosts = {HOSTS}\n{inspect.getsource(state)}{PROGRAM}"
+    start = "import json, sys\nfrom operator import attrgetter\nfrom typing import Any\n"
+    start += "import torch\nimport fsbench\n"
+    source = f"{start}hosts, PARTS = {HOSTS, PARTS}\n{inspect.getsource(state)}{PROGRAM}"
     program = [sys.executable, "-c", source, str(tmp_path)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

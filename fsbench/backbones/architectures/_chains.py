@@ -29,7 +29,7 @@ from fsbench.backbones.architectures import RoleMap, layer_names
 
 VALUES = 128
 """Inputs of the perceptron of the reinitialization study's synthetic experiment."""
-LAWS = {
+LAWS: dict[str, Callable[[Tensor], Tensor]] = {
     "he": partial(nn.init.kaiming_normal_, mode="fan_in", nonlinearity="relu"),
     "he_uniform": partial(nn.init.kaiming_uniform_, mode="fan_in", nonlinearity="relu"),
     "glorot": nn.init.xavier_uniform_,
