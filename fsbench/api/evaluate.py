@@ -368,38 +368,30 @@ class Evaluation:
         model = self.report.name or self.backbone.facts.ref
         progress.require_consent(model, estimates, yes, self.report.log, SMALLER)
 
-    def missing_features(self) -> list[tuple[int, FeatureRequest]]:
-        """Return features that are not in the cache with the number of images to forward."""
+    def estimate_extraction(self) -> Iterator[WorkEstimate]:
+        """Yield the cost of extracting features; nothing for a few images.
+
+        The first blocks of every input size are extracted and timed, and stay in the cache.
+        """
+        store = self.targets.features
         missing: dict[Hashable, tuple[int, FeatureRequest]] = {}
         for task in self.share:
             spec = self.spec(task)
             if is_on_features(task):
                 whole = self.targets.request_all(self.backbone, task, spec.image)
-                if not self.targets.features.holds(whole):
+                if not store.holds(whole):
                     missing[task.dataset, pool_of(task)] = len(whole.dataset), whole
             if isinstance(spec, ProbeSpec) and spec.views and not self.store(task).earlier():
                 view = self.request_view(task, spec)
                 missing[task] = len(view.dataset) * spec.views, view
-        return list(missing.values())
-
-    def estimate_extraction(self) -> Iterator[WorkEstimate]:
-        """Yield the cost of extracting features; nothing for a few images.
-
-        The first blocks of every input size are extracted and timed, and stay in the cache; where
-        features are not stored, black images are timed.
-        """
-        store, missing = self.targets.features, self.missing_features()
-        n_images = sum(n for n, _ in missing)
+        n_images = sum(n for n, _ in missing.values())
         if n_images < WORTH_TIMING:
             return
-        seconds: dict[int, float] = {}
-        for _, request in missing:
+        seconds, total = dict[int, float](), 0.0
+        for n, request in missing.values():
             size = request.image.input_size
-            if not seconds.get(size) and request.fingerprint:
-                seconds[size] = store.seconds_per_image(request)
-            elif not seconds.get(size):
-                seconds[size] = seconds_per_image(self.backbone, size, store.device)
-        total = sum(seconds[request.image.input_size] * n for n, request in missing)
+            seconds[size] = seconds.get(size) or store.seconds_per_image(request)
+            total += n * seconds[size]
         disk = n_images * self.backbone.facts.feature_dim * 4
         yield WorkEstimate(f"features of {n_images} images", total, disk=disk)
 

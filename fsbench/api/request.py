@@ -103,12 +103,10 @@ def parse_models(options: ModelOptions) -> list[Model]:
         elif model.features != NATIVE_FEATURES:
             raise UsageError(
                 f"{' '.join(model.features.variant)} for {ref}, a backbone in memory",
-                fix="pass pool, layers, mean, std and features to Backbone.from_module",
+                fix="pass them to Backbone.from_module",
             )
     if options.name is not None and len(models) > 1:
-        raise UsageError(
-            f"--name {options.name} for {len(models)} models", fix="name one model at a time"
-        )
+        raise UsageError(f"one name for {len(models)} models", fix="name one model at a time")
     return list(models.values())
 
 
@@ -154,12 +152,12 @@ class EvaluationRequest:
         heads, probes = ({getattr(t, kind) for t in self.tasks} for kind in ("head", "probe"))
         for name, values in self.settings.items():
             if name in SGD:
-                raise UsageError(
-                    f"{name} is trained as published: it has nothing to set",
-                    fix=f"set one of {', '.join(n for n in FITTED.names() if n not in SGD)}",
-                )
+                others = ", ".join(n for n in FITTED.names() if n not in SGD)
+                raise UsageError(f"{name} is trained as published", fix=f"set one of {others}")
             if name == PROBE_PREFIX:
-                require_fields(name, values, {n for names in PROBE_FIELDS.values() for n in names})
+                allowed = {field for fields in PROBE_FIELDS.values() for field in fields}
+                for key in values.keys() - allowed:
+                    raise UnknownName(f"setting of {name}", key, allowed)
                 with refuse_invalid(UsageError, name, "choose another value"):
                     for probe in PROBES:
                         self.probe_spec(TaskId("", probe=probe), probe, ImageSpec())
@@ -173,8 +171,7 @@ class EvaluationRequest:
                 raise UsageError(f"{name}.{key} is set, and no task uses it", fix=fix)
         if self.options.bn_mode != "eval" and "affine" not in heads:
             raise UsageError(
-                f"--bn-mode {self.options.bn_mode} without affine tuning: frozen features always "
-                "use the source's batch-norm statistics",
+                f"--bn-mode {self.options.bn_mode} without affine tuning: features are frozen",
                 fix="add --heads affine, or leave --bn-mode out",
             )
 
@@ -250,10 +247,7 @@ class EvaluationRequest:
         if stated and size == AUTO:
             return stated
         if native is None:
-            raise UsageError(
-                "the size that the model was trained at is unknown",
-                fix="add it, e.g. --input-size 64",
-            )
+            raise UsageError("the size of training is unknown", fix="add --input-size, e.g. 64")
         return choose_resolution(native) if size == AUTO else native
 
     def episode_spec(self, task: TaskId) -> EpisodeSpec:
@@ -279,10 +273,8 @@ def read_request(options: EvaluationOptions) -> EvaluationRequest:
     heads = {h: FITTED.add(h) if h.startswith(CODE) else h for h in options.heads or ()}
     names = [*heads.values()]
     if len({*names}) < len(names):
-        raise UsageError(
-            f"two heads are called {max(names, key=names.count)}",
-            fix="give each function a name of its own: results tell heads apart by it",
-        )
+        twice = max(names, key=names.count)
+        raise UsageError(f"two heads are called {twice}", fix="give each function its own name")
     if options.spec:  # whose heads may be code that `heads` names
         suite = [head for head in heads if not head.startswith(CODE)]
         if replace(options, heads=suite or None).states_specs:
@@ -346,20 +338,9 @@ Settings = TypeVar("Settings", bound=Frozen)
 
 
 def read_settings(kind: type[Settings], name: str, values: Mapping[str, object]) -> Settings:
-    """Return all settings of a head or analysis, some of them stated.
-
-    Raise UnknownName for a field that it lacks, UsageError for a value that does not fit.
-    """
-    require_fields(name, values, kind.model_fields)
-    with refuse_invalid(UsageError, name, "choose another value"):
+    """Return all settings of a head or analysis, some of them stated. Raise UsageError."""
+    with refuse_invalid(UsageError, name, "choose another value", kind.model_fields):
         return kind.model_validate(values)
-
-
-def require_fields(name: str, values: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise UnknownName for a setting of a head, probe or analysis that it lacks."""
-    for key in values:
-        if key not in allowed:
-            raise UnknownName(f"setting of {name}", key, allowed)
 
 
 def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> EvaluationRequest:
@@ -382,8 +363,7 @@ def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> Eva
         fitted = stated.spec.fitted if isinstance(stated.spec, EpisodicSpec) else None
         if isinstance(fitted, UnreadSettings):
             raise UsageError(
-                f"{path}: the head is custom code of a file with sha-256 {fitted.code[:12]}..., "
-                "which is not loaded",
+                f"{path}: the head is code of a file with sha-256 {fitted.code[:12]}...",
                 fix="pass the unchanged file: --heads py:FILE:FUNCTION",
             )
         if not names:

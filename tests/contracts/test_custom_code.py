@@ -105,12 +105,12 @@ def test_the_methods_of_the_readme_act_where_it_says(
     file = write_example("pretrain/README.md", f"{name}.py", folder)
     code = f"py:{name}.py:{reference}"
     made, plain = pretrain(method=code), pretrain()
-    assert made.weights_hash != plain.weights_hash
+    assert made.record["weights_hash"] != plain.record["weights_hash"]
     (stored,) = made.recipe.model_dump(mode="json")["methods"]
     assert (stored["name"], stored["code"]) == (name, sha256_of_file(file))
     if neutral:
         still = pretrain(neutral, method=code, output="n")
-        assert still.weights_hash == plain.weights_hash
+        assert still.record["weights_hash"] == plain.record["weights_hash"]
     table = (ROOT / "pretrain/README.md").read_text().split("| hook |")[1].split("\n\n")[0]
     hooks = re.findall(r"^\| (`[^|]*) \|", table, re.M)
     assert tuple(re.findall(r"`(\w+)`", "".join(hooks))) == HOOKS
@@ -193,7 +193,7 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
     again = fsbench.evaluate(backbone, heads=heads, output="again", **stored)
     assert again[0].spec_digest == results[0].spec_digest
     registry._CUSTOM.clear()
-    with pytest.raises(UsageError, match=r"custom code of a file .*not loaded\n.*--heads py:FILE"):
+    with pytest.raises(UsageError, match=r"code of a file with sha-256 .*\n.*--heads py:FILE"):
         fsbench.evaluate("fsbench/toy_resnet", **stored)
     (row,) = json.loads(call_elsewhere("show", "out", "--json"))
     assert row["spec_digest"] == results[0].spec_digest

@@ -5,10 +5,10 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from support.badges import allow_signer, make_key, needs_ssh_keygen
+from support.cli import CommandLine
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
@@ -19,9 +19,7 @@ from fsbench.api.request import build_request
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.base import Backbone
-from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError, ValidationFailed
-from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
 from fsbench.data.episodes import EpisodeSampler
@@ -130,19 +128,17 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
 
 
 def test_the_printed_commands_give_the_results_again(
-    board: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    board: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(made / "cache"))
     monkeypatch.chdir(tmp_path)
     entry = Board.open(board).entry("entry")
     (recomputation,) = recompute(entry, str(board))
     for command in recomputation.commands:
-        with pytest.raises(SystemExit) as stop:
-            run(list(command[1:]))
-        assert stop.value.code == 0
+        cli(*command[1:])
     again, before = (
-        {cell.result.task: digest_records(cell.records) for cell in cells}
-        for cells in (read_loaded(tmp_path / "results"), entry.loaded)
+        {one.result.task: digest_records(one.records) for one in loaded}
+        for loaded in (read_loaded(tmp_path / "results"), entry.loaded)
     )
     assert again == before
 
@@ -158,41 +154,15 @@ def test_one_query_flipped_with_every_hash_made_to_fit(board: Path, made: Path) 
 
 
 def test_in_another_environment_few_flips_are_tolerated(board: Path, made: Path) -> None:
+    """Five flips of 3,000 move the mean by .17 points, by chance or on purpose."""
     forge(board / "entry", "linear", flipped(3), cpu_capability="NEON")
     badge = check(board, made, tasks=("toy_tiles/linear",))
     assert (badge.verdict, badge.not_verified) == ("tolerant", (CENTROID,))
     assert badge.checks[0].differs[0].startswith("cpu capability: NEON -> ")
-
-
-def inflated(records: EpisodeRecords) -> EpisodeRecords:
-    """More of the scored queries are right, as far as the counts of dense ones do not show it."""
-    assert records.dense_correct is not None
-    correct = records.correct.copy()
-    for episode, label in np.ndindex(correct.shape[:2]):
-        queries = correct[episode, label]
-        free = int(records.dense_correct[episode, label] - queries.sum())
-        queries[np.flatnonzero(~queries)[: min(5, free)]] = True
-    return replace(records, correct=correct)
-
-
-def test_a_stated_cpu_opens_no_tolerance_for_an_inflated_entry(board: Path, made: Path) -> None:
-    for cell in ("linear", "centroid"):
-        forge(board / "entry", cell, inflated, cpu_capability="NEON")
-    badge = check(board, made)
-    assert badge.verdict == "failed"
-    for compared in badge.checks:
-        scored = compared.scored
-        assert scored.flipped == scored.gained > compared.allow_flips(scored)
-        assert compared.dense is not None
-        assert compared.dense.flipped == 0
-
-
-def test_too_few_episodes_to_decide_leave_no_badge(board: Path, made: Path) -> None:
-    """Five flips of 3,000 move the mean by .17 points, by chance or on purpose."""
-    forge(board / "entry", "linear", flipped(5), cpu_capability="NEON")
+    forge(board / "entry", "linear", flipped(2, episode=20), cpu_capability="NEON")
     with pytest.raises(ValidationFailed, match=r"more than 0\.1 point in another environment"):
         check(board, made)
-    assert stored(board) == []
+    assert len(stored(board)) == 1
 
 
 def test_other_weights_or_images_say_nothing_of_the_entry(
@@ -208,29 +178,18 @@ def test_other_weights_or_images_say_nothing_of_the_entry(
     assert stored(board) == []
 
 
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", *map(str, arguments)])
-    return int(stop.value.code or 0)
-
-
-def test_the_command_prints_stores_and_exits(
-    board: Path, made: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_stores_and_exits(board: Path, made: Path, cli: CommandLine) -> None:
     where = ("--board", board)
-    options = ("verify", "entry", *WORDS, "--cache", made / "cache", *where)
-    assert call(*options, "--episodes", 29) == 2
-    assert "give 30 or more, or all" in capsys.readouterr().err
-    assert call(*options, "--episodes", "all", "-t", "toy_tiles/linear") == 0
-    shown = capsys.readouterr()
+    verify = ("leaderboard", "verify", "entry", *WORDS, "--cache", made / "cache", *where)
+    assert "give 30 or more, or all" in cli(*verify, "--episodes", 29, code=2).err
+    shown = cli(*verify, "--episodes", "all", "-t", "toy_tiles/linear")
     assert "verified 1 of 2 results (40 episodes each" in shown.out + shown.err
     assert f"not verified: {CENTROID}" in shown.err
-    assert call("show", *where) == 0
-    assert "unsigned claim" in (shown := capsys.readouterr().out)
-    assert "verified" not in shown
+    table = cli("leaderboard", "show", *where).out
+    assert "unsigned claim" in table
+    assert "verified" not in table
     forge(board / "entry", "linear", flipped(1))
-    assert call(*options, "--seed", 1, "--json") == 5
-    shown = capsys.readouterr()
+    shown = cli(*verify, "--seed", 1, "--json", code=5)
     assert json.loads(shown.out)["verdict"] == "failed"
     assert "1 of" in shown.err
     assert len(stored(board)) == 2
@@ -238,13 +197,13 @@ def test_the_command_prints_stores_and_exits(
 
 @needs_ssh_keygen
 def test_a_signed_verification_is_shown_as_verified(
-    board: Path, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    board: Path, made: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     key = make_key(tmp_path)
     options = ("--sign-with", key, "--board", board, "--cache", made / "cache")
-    for trusted, shown in ((False, "unsigned claim"), (True, "verified 2 of 2 results")):
-        if trusted:
+    for is_trusted, shown in ((False, "unsigned claim"), (True, "verified 2 of 2 results")):
+        if is_trusted:
             allow_signer(board, key)
-        assert call("verify", "entry", *WORDS, *options) == 0
-        assert f"the board shows: {shown}" in capsys.readouterr().err
+        text = cli("leaderboard", "verify", "entry", *WORDS, *options).err
+        assert f"the board shows: {shown}" in text
     assert inspect_board(board).problems == []

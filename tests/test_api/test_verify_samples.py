@@ -85,17 +85,13 @@ COLUMN, EPISODES, QUERIES = "isic:5w5s/linear@ibm 224px", 600, 75
 def forge_whole(rng: np.random.Generator) -> np.ndarray:
     """Return the queries (600, 75) that a forger changed: all wrong ones of some episodes."""
     wrong = rng.random((EPISODES, QUERIES)) >= 0.6
-    chosen = np.zeros(EPISODES, np.bool_)
-    chosen[rng.permutation(EPISODES)[: round(EPISODES * FORGED / 0.4)]] = True
-    return wrong & chosen[:, None]
+    return wrong & (rng.permutation(EPISODES) < round(EPISODES * FORGED / 0.4))[:, None]
 
 
 def forge_few(rng: np.random.Generator) -> np.ndarray:
     """Return the same with three or four wrong queries in every episode."""
-    changed = np.zeros((EPISODES, QUERIES), np.bool_)
-    for episode in changed:
-        episode[rng.permutation(QUERIES)[: rng.binomial(1, 0.75) + 3]] = True
-    return changed
+    numbers = 3 + rng.binomial(1, 0.75, EPISODES)
+    return rng.permuted(np.tile(np.arange(QUERIES), (EPISODES, 1)), axis=1) < numbers[:, None]
 
 
 @pytest.mark.parametrize("forge", [forge_whole, forge_few])
@@ -175,18 +171,6 @@ def test_a_part_of_the_episodes_is_compared_by_its_numbers(cells: tuple[Loaded, 
     part = flipped(1, episode=7)(sample.records).take(np.arange(2, 10))
     compared = compare_episodes(sample, part, environment(sample))
     assert (compared.episodes, compared.drawn, compared.wrong) == (8, (3,), (7,))
-
-
-def test_one_forged_episode_among_the_drawn_fails(cells: tuple[Loaded, ...]) -> None:
-    """In the environment of the entry one query is enough, elsewhere the sign test finds it."""
-    sample = make_sample(cells, "affine")
-    truth = sample.records.take(np.arange(30))
-    forged = replace(truth, correct=truth.correct.copy())
-    forged.correct[7] = True
-    mine = replace(sample, records=forged)
-    for changes in ({}, TORCH):
-        here = environment(sample, **changes)
-        assert compare_episodes(mine, truth, here).verdict == "failed"
 
 
 def with_dense(one: Sample, total: int) -> tuple[Sample, EpisodeRecords]:

@@ -41,7 +41,7 @@ EVALUATIONS = [
     (f"episodic {NET} -t toy_scan --heads rigde", 2, "did you mean 'ridge'"),
     (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lam", 2, "HEAD.SETTING=VALUE"),
     (f"episodic {NET} -t toy_scan --heads ridge --set lam=1", 2, "HEAD.SETTING=VALUE"),
-    (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lamb=1", 2, "did you mean 'lam'"),
+    (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lamb=1", 2, "use 'lam'"),
     (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lam=-1", 2, "greater than 0"),
     (
         f"episodic {NET} -t toy_scan --heads ridge --set ridge.transductive=true",
