@@ -29,17 +29,17 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(text, encoding="utf8")
 
 
-def put(path: str | Sequence[str], value: object) -> Callable[[Path], None]:
-    """Return a change of a value of entry.json, named as e.g. results.0.score.mean, or by keys."""
+def set_value(content: Any, path: str | Sequence[str], value: object) -> None:
+    """Change a value of a nested record, named as e.g. results.0.score.mean, or by keys."""
     *outer, last = path.split(".") if isinstance(path, str) else path
+    for key in outer:
+        content = content[int(key) if isinstance(content, list) else key]
+    content[int(last) if isinstance(content, list) else last] = value
 
-    def change(content: dict[str, Any]) -> None:
-        inner: Any = content
-        for key in outer:
-            inner = inner[int(key) if isinstance(inner, list) else key]
-        inner[int(last) if isinstance(inner, list) else last] = value
 
-    return lambda folder: edit(folder, change)
+def put(path: str | Sequence[str], value: object) -> Callable[[Path], None]:
+    """Return a change of a value of entry.json."""
+    return lambda folder: edit(folder, lambda content: set_value(content, path, value))
 
 
 def rewrite(folder: Path, change: Callable[[Loaded], Cell | None], **facts: Any) -> None:

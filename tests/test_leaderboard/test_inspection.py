@@ -1,6 +1,7 @@
 """Defects of a board: every one is named in words, all at once, with exit code 5."""
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,15 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import fakes
-from support.badges import make_badge
+from support.badges import add_badge
 from support.cli import CommandLine
 from support.fakes import add_entry
-from support.forged import forge, put
+from support.forged import forge, put, set_value
 
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.tasks import ColumnId
 from fsbench.results.entry import read_entry, write_entry
-from leaderboard import badges
 from leaderboard.rules.board import inspect_board
 from leaderboard.store import Board
 
@@ -217,51 +216,42 @@ DEFECTS: dict[str, tuple[str, Edit]] = {
 }  # fmt: skip
 
 
-def add_badge(board: Path, **changes: object) -> Path:
-    """Add a badge of a that verify could have written, apart from the changes."""
-    return badges.write_badge(board / "a", make_badge(board, "a").model_copy(update=changes))
+def edit_badge(path: str, value: object, **changes: object) -> Edit:
+    """Add a badge of a that verify could have written, apart from a value."""
+
+    def make(board: Path) -> None:
+        file = add_badge(board, "a", **changes)
+        content = json.loads(file.read_text())
+        set_value(content, path, value)
+        file.write_text(json.dumps(content))
+
+    return make
 
 
-OTHER = ColumnId.parse("eurosat:5w1s/linear@ibm 224px")
 BADGES = (
-    ("badge", {"date": "2031-12-31T12:00:00+00:00"}, "a date that has passed"),
-    ("badge", {"date": "yesterday"}, "date: Value error, Invalid isoformat"),
-    ("badge", {"date": "2026-01-02T12:00:00+02:00"}, "no date such as"),
-    ("badge", {"not_verified": ("x",)}, "each once"),
-    ("badge", {"seed": 7}, "drawn episodes"),
-    ("badge", {"entry": "b"}, "a badge of 'b', expected of 'a'"),
-    ("check", {"column": OTHER}, "each once"),
-    ("check", {"drawn": tuple(range(30))}, "drawn episodes (0, 1, 2,"),
-    ("check", {"drawn": (1,)}, "1 episodes drawn, expected 30 or more"),
-    ("check", {"drawn": tuple(range(41))}, "drawn episodes"),
-    ("check", {"episodes": 10**9}, "at most the 40"),
-    ("flips", {"flipped": 1}, "impossible counts"),
-    ("flips", {"flipped": 2, "gained": 4}, "impossible counts"),
+    ("date", "2031-12-31T12:00:00+00:00", "a date that has passed"),
+    ("date", "yesterday", "date: Value error, Invalid isoformat"),
+    ("date", "2026-01-02T12:00:00+02:00", "no date such as"),
+    ("not_verified", ["x"], "each once"),
+    ("seed", 7, "drawn episodes"),
+    ("entry", "b", "a badge of 'b', expected of 'a'"),
+    ("checks.0.column", "eurosat:5w1s/linear@ibm 224px", "each once"),
+    ("checks.0.drawn", [*range(30)], "drawn episodes (0, 1, 2,"),
+    ("checks.0.drawn", [1], "1 episodes drawn, expected 30 or more"),
+    ("checks.0.drawn", [*range(41)], "drawn episodes"),
+    ("checks.0.episodes", 10**9, "at most the 40"),
+    ("checks.0.scored.flipped", 1, "impossible counts"),
+    ("checks.0.scored.gained", 4, "impossible counts"),
 )
-"""Part of a badge, other values there, and what is said of them."""
-
-
-def forge_badge(part: str, changes: dict[str, object]) -> Edit:
-    def forge(board: Path) -> None:
-        (check,) = make_badge(board, "a").checks
-        fields = changes
-        if part == "flips":
-            fields = {"scored": check.scored.model_copy(update=fields)}
-        if part != "badge":
-            fields = {"checks": (check.model_copy(update=fields),)}
-        add_badge(board, **fields)
-
-    return forge
-
-
+"""Path of a value in a badge, a value there, and what is said of it."""
 SPOILED: tuple[tuple[str, Edit], ...] = (
     *DEFECTS.values(),
     *((text, lambda b, p=path, v=value: put(p, v)(b / "a")) for path, value, text in VALUES),
     *((TEXT, lambda b, t=text: put("declaration.authors", t)(b / "a")) for text in HIDING),
     *((text, lambda b, n=name: rename(b, n)) for name, text in UNSAFE.items()),
-    *((text, forge_badge(part, changes)) for part, changes, text in BADGES),
-    (FILES, lambda b: add_badge(b).rename(b / "a" / "badges" / "x.json.sig")),
-    ("is not a valid Badge", lambda b: add_badge(b).write_text("{}")),
+    *((text, edit_badge(path, value)) for path, value, text in BADGES),
+    (FILES, lambda b: add_badge(b, "a").rename(b / "a" / "badges" / "x.json.sig")),
+    ("is not a valid Badge", lambda b: add_badge(b, "a").write_text("{}")),
 )
 
 
@@ -273,8 +263,8 @@ def test_every_defect_is_named(text: str, spoil: Edit, board: Path) -> None:
 
 
 def test_a_sound_board_is_ok_with_what_git_needs(board: Path, cli: CommandLine) -> None:
-    add_badge(board)
-    add_badge(board, entry_digest="0" * 64)  # of an earlier state of the entry
+    add_badge(board, "a")
+    edit_badge("entry_digest", "0" * 64, seed=1)(board)  # of an earlier state of the entry
     (board / ".git").mkdir()
     (board / ".gitignore").write_text(".lock")
     (board / "README.md").write_text("a board")
@@ -291,7 +281,7 @@ def collapse(records: EpisodeRecords) -> EpisodeRecords:
 
 def test_what_is_no_defect(board: Path) -> None:
     """Collapsed episodes are alike for any weights; a broken result is told of once."""
-    add_badge(board)  # of the state before
+    add_badge(board, "a")  # of the state before
     for name in "ab":
         forge(board / name, "5w", collapse)
     assert inspect_board(board).problems == []

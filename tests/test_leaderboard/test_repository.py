@@ -47,17 +47,9 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def declared(results: Path) -> Path:
-    """Return the results with a declaration that was filled in."""
-    assert call("submit", results, "--init") == 0
-    fill(results / "declaration.yaml")
+    """Return the results with a declaration."""
+    fakes.declare(results, name="seal")
     return results
-
-
-def fill(file: Path) -> None:
-    text = file.read_text()
-    for key, value in FILLED.items():
-        text = text.replace(f"\n{key}:\n", f"\n{key}: {value}\n")
-    file.write_text(text)
 
 
 def test_from_template_to_merged_entry(
@@ -67,7 +59,11 @@ def test_from_template_to_merged_entry(
     lacks = f"{results}/declaration.yaml lacks authors, link, license, targets_seen, statement\n"
     assert lacks in cli("submit", results, "--to", origin, code=2).err
     assert not Path("board").exists()
-    fill(results / "declaration.yaml")
+    file = results / "declaration.yaml"
+    text = file.read_text()
+    for key, value in FILLED.items():
+        text = text.replace(f"\n{key}:\n", f"\n{key}: {value}\n")
+    file.write_text(text)
     command = cli("submit", results, "--to", origin).out
     assert command == "git -C board push origin submit-seal\n"
     subprocess.run(shlex.split(command), check=True, capture_output=True)

@@ -25,7 +25,6 @@ from fsbench.core.tasks import ColumnId, Track
 from fsbench.data.catalog import all_facts
 from leaderboard.columns import (
     TrackColumns,
-    classify_data,
     complete_columns,
     find_column,
     split_by_track,
@@ -228,14 +227,6 @@ def test_tables_by_hand(
     linear, *_, last = tables
     assert linear.startswith("linear ibm") or kind == "together"
     assert "probe" in last or "extra" in last or "subset" in last
-
-
-def test_named_columns_are_those_of_the_table_and_flagged_results_are_no_part() -> None:
-    named = BoardFile(name="b", columns=(identify_column(LINEAR), identify_column(MORE)))
-    (table,) = split_by_track(named, [[LINEAR]])
-    assert {c.name for c in table.columns} == {LINEAR.column, MORE.column}
-    flagged = change(LINEAR, flags=("short",))
-    assert [classify_data(one) for one in (LINEAR, flagged)] == ["official", "subset"]
 
 
 @pytest.mark.parametrize(
