@@ -126,22 +126,22 @@ def audit(
     from fsbench.core.specs import SAMPLING
     from fsbench.core.tasks import DEFAULT_SHOTS
     from fsbench.data.loading import load_target
-    from fsbench.data.verification import audit_groups as count
+    from fsbench.data.verification import audit_groups
 
     if protocol not in SAMPLING:
         raise UnknownName("protocol", protocol, SAMPLING)
     dataset = load_target(name, chosen.roots, SAMPLING[protocol].pool)
     episodes = chosen.episodes
-    audited = count(dataset, chosen.shots or DEFAULT_SHOTS, episodes, chosen.seed)
-    head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
+    counts = audit_groups(dataset, chosen.shots or DEFAULT_SHOTS, episodes, chosen.seed)
+    title = "{dataset} ({pool}): {images} images, {groups} groups, {repeats} repeats"
     columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")
+    shares = ("queries", "any_class", "affected")
     rows = [
-        [x.shots, *(f"{100 * share:.2f}" for share in (x.queries, x.any_class, x.affected))]
-        for x in audited.leaks
+        [leak["shots"], *(f"{100 * leak[share]:.2f}" for share in shares)]
+        for leak in counts["leaks"]
     ]
-    title = f"{audited.dataset} ({audited.pool}): {head}"
-    console.emit(as_json, audited.model_dump(mode="json"), title, columns, rows)
-    console.log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
+    console.emit(as_json, counts, title.format_map(counts), columns, rows)
+    console.log(f"groups: {counts['meaning']}; 5-way, 15 queries per class, {episodes} episodes")
 
 
 @options.command("data download", Machine, "data", "cache")
@@ -158,19 +158,17 @@ def download(
 
     roots = DataRoots.parse([*map(str, split_values(machine.data))], must_exist=False)
     missing = []
-    for outcome in acquire_datasets(name, roots, machine.cache_folder, console.reporter()):
-        if outcome.folder is not None:
-            state = outcome.note or "the official images"
-            console.log(f"{outcome.facts.name} is in {outcome.folder}, verified: {state}")
-        if outcome.folder is None or outcome.note:
-            console.log(outcome.facts.steps or outcome.facts.download)
-        if outcome.folder is None:
-            missing.append(outcome.facts)
+    acquired = acquire_datasets(name, roots, machine.cache_folder, console.reporter())
+    for facts, folder, note in acquired:
+        if folder is not None:
+            state = note or "the official images"
+            console.log(f"{facts.name} is in {folder}, verified: {state}")
+        if folder is None or note:
+            console.log(facts.steps or facts.download)
+        if folder is None:
+            missing.append(facts.name)
     if missing:
-        raise DataError(
-            f"no direct download: {', '.join(facts.name for facts in missing)}",
-            fix="follow the steps above",
-        )
+        raise DataError(f"no direct download: {', '.join(missing)}", fix="follow the steps above")
 
 
 @options.command("episodes export", DrawOptions, "data", "seed", "episodes")

@@ -1,15 +1,14 @@
 """Assembly of a target data set from image rows: order, pools, groups, completeness.
 
 The pool labeled_80 holds the 80 % of each target that STARTUP and later work evaluate on. Its lists
-come from the user's copy of https://github.com/cpphoo/STARTUP, datasets/split_seed_1 (one CSV file
-per list, column `img_path`; see fsbench/data/README.md). It is never mixed with the full pool.
+are those of https://github.com/cpphoo/STARTUP, datasets/split_seed_1 (fsbench/data/README.md).
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
@@ -36,16 +35,11 @@ class ImageRow(NamedTuple):
 
 def list_tree_rows(tree: ClassTree, folder: Path) -> list[ImageRow]:
     """Return the images of a class tree below `folder`; accents in their ids are composed."""
-    below = tree.root.relative_to(folder)
-    return [
-        ImageRow(
-            label,
-            unicodedata.normalize("NFC", f"{name}/{path.partition('/')[2]}"),
-            (below / path).as_posix(),
-        )
-        for label, (name, paths) in enumerate(tree.images.items())
-        for path in paths
-    ]
+    below, rows = tree.root.relative_to(folder), []
+    for label, path in tree.images:
+        image = normalize("NFC", f"{tree.classes[label]}/{path.partition('/')[2]}")
+        rows.append(ImageRow(label, image, (below / path).as_posix()))
+    return rows
 
 
 def require_listed_once(lists: object, ids: Iterable[str]) -> None:
@@ -55,6 +49,12 @@ def require_listed_once(lists: object, ids: Iterable[str]) -> None:
             f"{lists} names {', '.join(twice[:5])} more than once",
             fix="fetch the official file again",
         )
+
+
+def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
+    return DataError(
+        f"{folder} lacks {what}", fix=f"layout: {facts.layout}; download: {facts.download}"
+    )
 
 
 def assemble(
@@ -80,10 +80,7 @@ def assemble(
         notes += (note,)
     rows = sorted(rows)
     if not rows:
-        raise DataError(
-            f"{folder} holds no image of {facts.name} ({'; '.join((pool, *notes))})",
-            fix=f"expected below it: {facts.layout}",
-        )
+        raise missing_error(folder, f"images of {facts.name} ({'; '.join((pool, *notes))})", facts)
     ids, labels = (
         [row.canonical_id for row in rows],
         np.array([row.label for row in rows], np.int64),
@@ -115,11 +112,10 @@ def select_official(
     facts: DatasetFacts, rows: Sequence[ImageRow], splits: Path | None
 ) -> tuple[Sequence[ImageRow], str]:
     """Select the images that either of STARTUP's lists names, all if there are none; and a note."""
-    ids = set[str]()
-    if splits:
-        ids = facts.listed_ids("labeled_80", splits) | facts.listed_ids("unlabeled_20", splits)
+    parts = ("labeled_80", "unlabeled_20") if splits else ()
+    ids = {image for part in parts for image in facts.listed_ids(part, splits)}
     selected = [row for row in rows if row.canonical_id in ids]
     if selected:
         return selected, f"{len(selected)} of {len(rows)} images are named by STARTUP's lists"
-    few = f"{len(rows)} images, more than the {facts.n_images} official ones"
-    return rows, f"{few}, which are those that STARTUP's lists name"
+    note = f"{len(rows)} images, more than the {facts.n_images} official ones"
+    return rows, f"{note}, which are those that STARTUP's lists name"

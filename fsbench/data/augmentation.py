@@ -2,8 +2,7 @@
 
 Random numbers are drawn on the CPU, so they are the same on every device. A random view of an image
 follows LLF's transform of natural images, whose code SEAL builds on: resize to a square,
-torchvision's RandomResizedCrop with its defaults, flip. Its draws derive from names alone, so a
-view is the same in any order, batch or process.
+torchvision's RandomResizedCrop with its defaults, flip.
 """
 
 import math
@@ -27,10 +26,8 @@ PAD = 4
 """Zero pixels around an image before the random crop (SEAL: RandomCrop(64, padding=4))."""
 ENLARGED = 248 / 224
 """Enlargement by `resize_crop_flip` before the crop (reinitialization study)."""
-SCALE = (0.08, 1.0)
-"""Area of the crop as a fraction of the image."""
-RATIO = (3 / 4, 4 / 3)
-"""Width over height of the crop; its logarithm is uniform."""
+SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
+"""Area of the crop as a fraction of the image; width over height, whose logarithm is uniform."""
 ATTEMPTS = 10
 """Attempts to draw a crop that fits; the whole square if none does."""
 
@@ -105,7 +102,7 @@ def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> 
 
 @dataclass(frozen=True)
 class RandomView:
-    """Random view `number` of every image of a data set, for a seed."""
+    """Random view `number` of every image, for a seed; draws derive from names alone."""
 
     seed: int
     number: int

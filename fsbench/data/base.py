@@ -15,6 +15,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import Flag
 from fsbench.core.specs import Pool
 from fsbench.data.cards import DatasetFacts
+from fsbench.data.images import open_rgb
 
 Indices = NDArray[np.int64]
 
@@ -46,13 +47,6 @@ class Groups:
             digest.update(f"{c}:{len(codes)}\n".encode() + codes.astype("<i8").tobytes())
         return digest.hexdigest()
 
-    @cached_property
-    def shared(self) -> frozenset[int]:
-        """Groups with images in several classes."""
-        by_class = np.concatenate([np.unique(codes) for codes in self.by_class.values()])
-        numbers, classes = np.unique(by_class, return_counts=True)
-        return frozenset(numbers[classes > 1].tolist())
-
     def left(self, class_id: int, k_shot: int, n_way: int) -> int:
         """Return how many images of a class remain for queries in the worst case.
 
@@ -60,19 +54,17 @@ class Groups:
         image of the other classes falls into a group that has images in this class too.
         """
         numbers, sizes = np.unique(self.by_class[class_id], return_counts=True)
-        foreign = np.isin(numbers, list(self.shared))
+        others = [codes for c, codes in self.by_class.items() if c != class_id]
+        foreign = np.isin(numbers, np.concatenate(others))
         largest = np.sort(sizes[foreign])[::-1]
-        met, others = np.split(largest, [(n_way - 1) * k_shot])
-        others = np.sort(np.concatenate([others, sizes[~foreign]]))[::-1]
-        return int(sizes.sum() - met.sum() - others[:k_shot].sum())
+        met, rest = np.split(largest, [(n_way - 1) * k_shot])
+        rest = np.sort(np.concatenate([rest, sizes[~foreign]]))[::-1]
+        return int(sizes.sum() - met.sum() - rest[:k_shot].sum())
 
 
 def hash_lines(lines: Iterable[str]) -> str:
     """Return the sha-256 of the lines, each ended by a newline."""
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line.encode() + b"\n")
-    return digest.hexdigest()
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +146,6 @@ class TargetDataset:
 
     def image(self, index: int) -> Image.Image:
         """Read image `index` as RGB. Raise DataError naming a missing or corrupt file."""
-        from fsbench.data.images import open_rgb
-
         if self.draw:
             return self.draw(self.canonical_ids[index])
         return open_rgb(self.root / self.paths[index], self.facts.pre_resize, self.bits)

@@ -43,13 +43,11 @@ class StartupLists(NamedTuple):
 
     labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line;
     full_hash: the same over the ids of both lists, which name every image of the data set.
-    suffixed: the ids keep their file suffix (`Class/file`), as opposed to flat image ids.
     """
 
     prefix: str
     labeled_80_hash: str
     full_hash: str
-    suffixed: bool
 
 
 class DatasetFacts(Frozen):
@@ -59,16 +57,9 @@ class DatasetFacts(Frozen):
     title: str
     domain: Literal["source", "target", "toy"]
     classes: tuple[str, ...]
-    images_per_class: tuple[int, ...] = Field(
-        description="official counts, in class id order; () where only `split` is stated"
-    )
-    split: tuple[int, int] | None = Field(
-        None, description="images of the official train and test part, where there are such"
-    )
-    label_rule: str = Field(
-        "class id = rank of the folder name in sorted order",
-        description="how raw labels became class ids, in words",
-    )
+    images_per_class: tuple[int, ...] = Field(description="official counts; () if only `split` is")
+    split: tuple[int, int] | None = Field(None, description="official train and test images")
+    label_rule: str = "class id = rank of the folder name in sorted order"
     dropped: str = Field("nothing", description="what is left out, with counts")
     metric: TestScore = Field("accuracy", description="of the official test: what a probe reports")
     pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
@@ -77,9 +68,7 @@ class DatasetFacts(Frozen):
     layout: str = Field(description="files and folders expected below the data set folder")
     folders: tuple[str, ...] = Field((), description="accepted folder names below --data ROOT")
     aliases: tuple[str, ...] = ()
-    download: str = Field(
-        "one's own images", description="where to get it; a command where one fetches it"
-    )
+    download: str = Field("one's own images", description="where to get it, or the command")
     license: str = "unknown"
     citation: str = "none"
     homepage: str = "none"
@@ -96,19 +85,16 @@ class DatasetFacts(Frozen):
         """Return whether so many images of each class id are the official ones."""
         if self.images_per_class:
             return counts == dict(enumerate(self.images_per_class))
-        return (
-            counts.keys() == {*range(len(self.classes))} and sum(counts.values()) == self.n_images
-        )
+        has_all = counts.keys() == {*range(len(self.classes))}
+        return has_all and sum(counts.values()) == self.n_images
 
     def group_of(self, canonical_id: str) -> str:
         """Return the group of an image by its name; group_pattern matches whatever the case."""
         match = re.match(self.group_pattern, canonical_id, re.IGNORECASE)
         return "".join(match.groups()).lower() if match else canonical_id
 
-    def listed_ids(
-        self, part: Literal["labeled_80", "unlabeled_20"], splits: Path | None
-    ) -> set[str]:
-        """Return the canonical ids of one of STARTUP's lists; splits: the folder of all lists.
+    def listed_ids(self, part: str, splits: Path | None) -> set[str]:
+        """Return the canonical ids of STARTUP's list labeled_80 or unlabeled_20, in a folder.
 
         Raises DataError for a data set without lists, and naming a missing folder or file.
         """
@@ -122,8 +108,8 @@ class DatasetFacts(Frozen):
                 fix=f"get datasets/split_seed_1 of github.com/cpphoo/STARTUP and give it as "
                 f"--data {SPLITS}=DIR, or as a folder {SPLITS} below --data",
             )
-        names = [value for (value,) in read_csv_columns(path, ["img_path"])]
-        return set(names if self.startup.suffixed else map(without_suffix, names))
+        names = [name for (name,) in read_csv_columns(path, ["img_path"])]
+        return {name if "/" in name else without_suffix(name) for name in names}
 
 
 class Dataset(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
+from os.path import isdir  # False for a text that is too long to be a path
 from pathlib import Path
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
@@ -49,10 +50,7 @@ class DatasetRegistry(Registry[Dataset]):
 
     def __init__(self, kind: str, folder: Path, toys: Mapping[str, Dataset], group: str) -> None:
         super().__init__(
-            kind,
-            "fsbench.data.cards",
-            lambda module: Dataset(module.FACTS, module.load),
-            group=group,
+            kind, "fsbench.data.cards", lambda m: Dataset(m.FACTS, m.load), group=group
         )
         self.folder, self.toys = folder, toys
 
@@ -84,7 +82,7 @@ def all_facts(*, plugins: bool = True) -> dict[str, DatasetFacts]:
 def resolve_alias(name: str, *, plugins: bool = True) -> str:
     """Return the data set name of an alias, of which letters and digits count. Raise UnknownName.
 
-    A name as it is written comes first. plugins: among the data sets of plug-ins, too.
+    plugins: among the data sets of plug-ins, too.
     """
     facts_by_name = all_facts(plugins=plugins)
     if name in facts_by_name:
@@ -110,12 +108,12 @@ def dataset_groups() -> dict[str, tuple[str, ...]]:
     }
 
 
+ASK = "pass --data ROOT (or FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or --data {facts.name}=DIR"
+
+
 @dataclass(frozen=True)
 class DataRoots:
-    """Search path of data sets.
-
-    roots: folders that contain data set folders; named: folder by data set, which takes precedence.
-    """
+    """Folders that contain data set folders, and those of named data sets, which come first."""
 
     roots: tuple[Path, ...] = ()
     named: dict[str, Path] = field(default_factory=dict)
@@ -132,13 +130,13 @@ class DataRoots:
         texts = (*values, *os.environ.get("FSBENCH_DATA", "").split(os.pathsep))
         for text in filter(None, texts):
             name, equals, folder = text.partition("=")
-            is_named = equals and not is_folder(text)
+            is_named = equals and not isdir(text)  # noqa: PTH112
             path = expand_path(folder if is_named else text)
             if is_named:
                 named.setdefault(SPLITS if name == SPLITS else resolve_alias(name), path)
             else:
                 roots.append(path)
-            if must_exist and not is_folder(path):
+            if must_exist and not isdir(path):  # noqa: PTH112
                 raise DataError(f"--data {text}: {path} is not a folder", fix="pass another one")
         return cls(tuple(roots), named)
 
@@ -150,7 +148,7 @@ class DataRoots:
             searched = f"; searched {folders}" if folders else "; no --data was given"
             raise DataError(
                 f"{re.split('[,(]', facts.title)[0].strip()} not found{searched}",
-                fix=f"{self._ask(facts)}; layout: {facts.layout}; get it: {facts.download}",
+                fix=f"{ASK.format(facts=facts)}; layout: {facts.layout}; get it: {facts.download}",
             )
         return folder
 
@@ -170,21 +168,10 @@ class DataRoots:
         if folder := self.find(facts):
             return folder
         if not self.roots:
-            raise UsageError(f"no folder for {facts.name}", fix=self._ask(facts))
+            raise UsageError(f"no folder for {facts.name}", fix=ASK.format(facts=facts))
         return self.roots[0] / facts.folders[0]
 
     def splits(self, beside: Path) -> Path | None:
         """Return the folder of STARTUP's lists: named, below a root, or beside the data set."""
         folders = (find_path(root, SPLITS) for root in (*self.roots, beside.resolve().parent))
         return self.named.get(SPLITS) or next(filter(None, folders), None)
-
-    @staticmethod
-    def _ask(facts: DatasetFacts) -> str:
-        return (
-            f"pass --data ROOT (or set FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or "
-            f"--data {facts.name}=DIR"
-        )
-
-
-def is_folder(path: str | Path) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112  False for a text that is too long to be a path

@@ -1,8 +1,7 @@
 """Contents of the images of a target: hashes, the fingerprint, and warnings of odd files.
 
 The fingerprint is the sha-256 over sorted (canonical id, content hash). What was read is cached in
-<cache>/hashes, one file per data set folder: the sha-256 of its second line, and JSON. See
-fsbench/data/README.md, "Which images a result is about".
+<cache>/hashes, one file per data set folder: the sha-256 of its second line, and JSON.
 """
 
 import hashlib
@@ -10,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -83,15 +83,12 @@ def make_entry(dataset: TargetDataset, index: int, cached: dict[str, Entry]) -> 
 
 def read_store(store: Path, report: Reporter) -> dict[str, Entry]:
     """Read the cached entries of a folder by path; report a damaged file and start afresh."""
-    try:
-        digest, text = store.read_text().split("\n")
-        if digest == hash_lines([text]):
-            return dict(json.loads(text))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError):
-        pass
-    report.log(f"{store} is damaged: hashing all images again")
+    if store.is_file():
+        with suppress(OSError, ValueError):
+            digest, text = store.read_text().split("\n")
+            if digest == hash_lines([text]):
+                return dict(json.loads(text))
+        report.log(f"{store} is damaged: hashing all images again")
     return {}
 
 

@@ -6,10 +6,12 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
@@ -27,31 +29,19 @@ NO_ARCHIVE = (shutil.ReadError, zipfile.BadZipFile, tarfile.TarError, gzip.BadGz
 """Exceptions for a file of the right hash that is no sound archive."""
 
 
-class Acquisition(NamedTuple):
-    """Outcome for one data set: its folder, None if the steps of its card are to be done by hand.
-
-    note: what a user must know about images that are not the official ones.
-    """
-
-    facts: DatasetFacts
-    folder: Path | None
-    note: str = ""
-
-
 def acquire_datasets(
     name: str, roots: DataRoots, cache: Path, report: Reporter = SILENT
-) -> Iterator[Acquisition]:
+) -> Iterator[tuple[DatasetFacts, Path | None, str]]:
     """Download, unpack and verify a data set, or each of a group (cdfsl, cdfsl-small, transfer).
 
-    Complete images are not fetched again. Raises UsageError for a missing --data ROOT, DataError
-    for a failed download and for images that are not as expected.
+    Yield facts, folder (None if the steps of the card are to be done by hand), and what a user must
+    know about images that are not the official ones. Raises UsageError for a missing --data ROOT,
+    DataError for a failed download and for images that are not as expected.
     """
     for member in catalog.dataset_groups().get(name) or (catalog.resolve_alias(name),):
         facts, note = catalog.all_facts()[member], ""
         if not facts.archives:
-            yield Acquisition(
-                facts, roots.find(facts) if is_complete(member, roots, cache) else None
-            )
+            yield facts, roots.find(facts) if is_complete(member, roots, cache) else None, ""
             continue
         folder = roots.destination(facts)
         placed = replace(roots, named={**roots.named, member: folder})
@@ -67,22 +57,18 @@ def acquire_datasets(
                 raise problem
             if problem:
                 note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
-        yield Acquisition(facts, folder, note)
+        yield facts, folder, note
 
 
 def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:
     """Return whether the official images are there, by name; none is opened."""
-    try:
+    with suppress(DataError):
         return verify_dataset(name, roots, cache, decode=False).problem() is None
-    except DataError:
-        return False
+    return False
 
 
 def download_archives(archives: Sequence[Archive], folder: Path, report: Reporter = SILENT) -> None:
-    """Fetch all archives of a data set into `folder`, then unpack those that are packed.
-
-    Raises DataError if a connection or a hash check fails.
-    """
+    """Fetch all archives of a data set into `folder`, then unpack those that are packed."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [fetch_archive(archive, folder, report) for archive in archives]
     for archive, path in zip(archives, paths, strict=True):
@@ -120,8 +106,7 @@ def fetch_archive(archive: Archive, folder: Path, report: Reporter = SILENT) -> 
             report.log(fault)
     raise DataError(
         fault,
-        fix="check the network and run the same command again, which resumes the download; if a "
-        "hash is wrong twice, the file has changed: report it",
+        fix="run the same command again, which resumes; report a hash that is wrong twice",
     )
 
 
@@ -133,9 +118,6 @@ def has_hash(path: Path, known_hash: str) -> bool:
 
 def append_rest(url: str, part: Path, done: int, report: Reporter) -> None:
     """Fetch all but `done` bytes of the file at an address. Raise OSError if that breaks off."""
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
-
     request = Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
         response = urlopen(request, timeout=TIMEOUT)
@@ -158,17 +140,14 @@ def append_rest(url: str, part: Path, done: int, report: Reporter) -> None:
 
 
 def extract_archive(archive: Path, folder: Path) -> None:
-    """Unpack an archive, whose hash was checked, into `folder`; nothing is written elsewhere.
-
-    Raises DataError for a file that is no archive.
-    """
+    """Unpack an archive of the right hash into `folder` alone. Raise DataError if it is none."""
     try:
-        if archive.suffix == ".zip":
-            shutil.unpack_archive(archive, folder, "zip")
-        elif archive.suffix == ".gz" and not archive.stem.endswith(".tar"):
+        if archive.suffix == ".gz" and not archive.stem.endswith(".tar"):
             folder.mkdir(parents=True, exist_ok=True)
             with gzip.open(archive) as packed, (folder / archive.stem).open("wb") as unpacked:
                 shutil.copyfileobj(packed, unpacked)
+        elif archive.suffix == ".zip":  # which leads nowhere else and takes no filter
+            shutil.unpack_archive(archive, folder)
         else:
             shutil.unpack_archive(archive, folder, "tar", filter="data")
     except NO_ARCHIVE as error:

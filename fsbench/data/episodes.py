@@ -28,7 +28,6 @@ from fsbench.core.errors import DataError, UsageError
 from fsbench.core.io import replacing
 from fsbench.core.seeding import words
 from fsbench.core.specs import SAMPLING, EpisodeSpec
-from fsbench.core.tasks import DEFAULT_SHOTS, TaskId
 from fsbench.data.base import Groups, Indices, TargetDataset
 from fsbench.data.catalog import TARGETS, DataRoots, dataset_groups, resolve_alias
 from fsbench.data.loading import load_target
@@ -52,10 +51,7 @@ class Episode:
 
     @cached_property
     def query_candidates(self) -> tuple[NDArray[np.bool_], ...]:
-        """Per class, a mask (n_c,) of the images among which queries are drawn, uniformly.
-
-        These are all outside the support, or outside its groups.
-        """
+        """Per class, a mask (n_c,) of the possible queries: outside the support, or its groups."""
         if self.groups is None:
             masks = [np.ones(size, np.bool_) for size in self.class_sizes]
             for mask, ranks in zip(masks, self.support, strict=True):
@@ -83,8 +79,7 @@ class EpisodeSampler:
 
     class_counts: images by official class id, for the classes present; groups: of the same images,
     for the disjoint track; class_names: by class id, for messages. Raises DataError if no episode
-    can be drawn: too few classes, a class with too few images, or the disjoint track without
-    groups.
+    can be drawn.
     """
 
     def __init__(
@@ -95,8 +90,7 @@ class EpisodeSampler:
         groups: Groups | None = None,
         class_names: Sequence[str] = (),
     ) -> None:
-        self.class_names = class_names
-        self.spec, self.dataset_name = spec, dataset_name
+        self.spec, self.dataset_name, self.class_names = spec, dataset_name, class_names
         self.class_counts = {int(c): int(class_counts[c]) for c in sorted(class_counts)}
         self.groups = groups if spec.track == "disjoint" else None
         self._check()
@@ -134,10 +128,7 @@ class EpisodeSampler:
         return draw_manifest(self.spec, self.dataset_name, self.class_counts, groups, indices).hash
 
     def _check(self) -> None:
-        """Raise DataError if no episode can be drawn.
-
-        On the disjoint track, images that may be in a group of the support are no queries.
-        """
+        """Raise DataError if no episode can be drawn, on the disjoint track in the worst case."""
         spec, counts, name, note = self.spec, self.class_counts, self.dataset_name, ""
         need = spec.k_shot + spec.n_query
         if len(counts) < spec.n_way:
@@ -172,8 +163,8 @@ def suggest_settings(spec: EpisodeSpec, count: int) -> str:
     """Return which options fit classes of `count` images, which are too few for the spec."""
     if count > spec.k_shot:
         return f"use --n-query {count - spec.k_shot} or fewer"
-    fitting = [shots for shots in DEFAULT_SHOTS if shots + spec.n_query <= count]
-    fewer = fitting or [shots for shots in DEFAULT_SHOTS if shots < count]
+    fitting = [shots for shots in tasks.DEFAULT_SHOTS if shots + spec.n_query <= count]
+    fewer = fitting or [shots for shots in tasks.DEFAULT_SHOTS if shots < count]
     if not fewer:
         return "add images to the class, or leave it out"
     n_query = "" if fitting else f" --n-query {count - fewer[-1]} or fewer"
@@ -183,9 +174,8 @@ def suggest_settings(spec: EpisodeSpec, count: int) -> str:
 class Manifest(NamedTuple):
     """Identity of some episodes.
 
-    hash: the sha-256 that two results share if and only if they used the same episodes. It covers
-    the EpisodeSpec, the name and class counts of the data set, and the (class id, ranks) of the
-    episodes; numbers (E,): increasing; class_ids (E, n_way).
+    hash: a sha-256 over the EpisodeSpec, the name and class counts of the data set, and the
+    (class id, ranks) of the episodes; numbers (E,): increasing; class_ids (E, n_way).
     """
 
     hash: str
@@ -247,13 +237,13 @@ def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
     return near[keys[near].argsort(kind="stable")][:m]
 
 
-def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
+def episode_spec(task: tasks.TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
     pool, track = SAMPLING[task.protocol or tasks.DEFAULT_PROTOCOL]
     sizes = {"n_way": task.n_way, "k_shot": task.n_shot or 1, "n_query": n_query}
     return EpisodeSpec(pool=pool, track=track, seed=seed, **sizes)
 
 
-def parse_episodic_task(text: str) -> TaskId:
+def parse_episodic_task(text: str) -> tasks.TaskId:
     """Return the one episodic task that an id names; raise UsageError if it names several."""
     options = tasks.Options(kinds=("episodic",))
     named = tasks.resolve(text, resolve_alias, dataset_groups(), options)
@@ -263,7 +253,7 @@ def parse_episodic_task(text: str) -> TaskId:
 
 
 def load_episodes(
-    task: TaskId, roots: DataRoots, seed: int = 0
+    task: tasks.TaskId, roots: DataRoots, seed: int = 0
 ) -> tuple[TargetDataset, EpisodeSampler]:
     """Load the data set of an episodic task with its sampler. Raise like load_target."""
     spec = episode_spec(task, seed)
@@ -271,12 +261,8 @@ def load_episodes(
     return dataset, EpisodeSampler.of(spec, dataset)
 
 
-def make_sampler(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
-    """Return the sampler of an episodic task.
-
-    Without roots no image is read where the official class counts are known: they describe the full
-    pool on the classic track.
-    """
+def make_sampler(task: tasks.TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
+    """Return the sampler of an episodic task: without roots by official class counts if known."""
     spec = episode_spec(task, seed)
     is_official = roots is None and (spec.pool, spec.track) == ("full", "classic")
     if is_official and not task.dataset.startswith(tasks.USER_DATA):

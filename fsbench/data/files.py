@@ -5,6 +5,7 @@ Names match in any letter case; hidden folders and those that start with `__` ar
 
 import csv
 import os
+import re
 import stat
 import unicodedata
 from collections import Counter
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fsbench.core.errors import DataError
+from fsbench.data.formats import advise_on_suffixes, readable_suffixes
 
 HIDDEN = (".", "__")
 """Starts of the names of folders that are left out."""
@@ -35,28 +37,14 @@ def list_entries(folder: Path) -> list[os.DirEntry[str]]:
 def list_folders(folder: Path) -> list[Path]:
     """Return the visible folders directly below, links included, sorted by name."""
     folders = [entry for entry in list_entries(folder) if entry.is_dir()]
-    return require_utf8([Path(f.path) for f in folders if not f.name.startswith(HIDDEN)])
-
-
-def require_utf8(paths: list[Path]) -> list[Path]:
-    """Return the paths. Raise DataError naming one that is not UTF-8: ids and hashes need text."""
-    for path in paths:
-        try:
-            str(path).encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"the file name {os.fsencode(path)!r} is not UTF-8",
-                fix="rename it, e.g. with convmv -f latin1 -t utf8, or move it away",
-            ) from error
-    return paths
+    return [Path(entry.path) for entry in folders if not entry.name.startswith(HIDDEN)]
 
 
 def stamp_file(path: Path) -> tuple[int, ...]:
-    """Return size, mtime, ctime and inode of a regular file: equal while its content is unchanged.
+    """Return size, mtime, ctime and inode of a file: equal while its content is unchanged.
 
-    A file may be replaced at equal size and mtime (cp -p, rsync, unpacking); ctime and inode then
-    differ. Raises DataError for a missing file, and for a pipe, socket or device, whose reading may
-    never end.
+    A file may be replaced at equal size and mtime (cp -p, rsync); ctime and inode then differ.
+    Raises DataError for a missing file, and for a pipe or device, whose reading may never end.
     """
     with refuse_unreadable(path):
         status = path.stat()
@@ -105,9 +93,9 @@ def find_first(folder: Path, candidates: Iterable[str], depth: int = 0) -> Path 
 def list_files(folder: Path) -> list[str]:
     """Return all visible files at any depth: sorted paths relative to the folder, '/' between.
 
-    Raises DataError for a link to a folder that contains it, and for a name that is not UTF-8.
+    Raises DataError for a link to a folder that contains it, and for a name that is no text.
     """
-    paths: list[Path] = []
+    paths: list[str] = []
     for here, below, names in os.walk(folder, followlinks=True):
         below[:] = [name for name in below if not name.startswith(HIDDEN)]
         for link in (path for name in below if (path := Path(here, name)).is_symlink()):
@@ -117,14 +105,21 @@ def list_files(folder: Path) -> list[str]:
                     f"{link} links to {target}, which contains it: its images would count again",
                     fix="remove the link",
                 )
-        paths += [Path(here) / name for name in names if not name.startswith(".")]
-    return sorted(path.relative_to(folder).as_posix() for path in require_utf8(paths))
+        below_root = Path(here).relative_to(folder)
+        paths += [(below_root / name).as_posix() for name in names if not name.startswith(".")]
+    try:
+        "".join(paths).encode()
+    except UnicodeEncodeError as error:
+        wrong = next(path for path in paths if path != path.encode(errors="ignore").decode())
+        raise DataError(
+            f"the file name {os.fsencode(wrong)!r} in {folder} is not UTF-8",
+            fix="rename it, e.g. with convmv -f latin1 -t utf8, or move it away",
+        ) from error
+    return sorted(paths)
 
 
 def list_images(folder: Path) -> list[str]:
     """Return the images of `list_files`, which see for the order and the errors."""
-    from fsbench.data.formats import readable_suffixes
-
     suffixes = readable_suffixes()
     return [path for path in list_files(folder) if path.lower().endswith(suffixes)]
 
@@ -132,14 +127,15 @@ def list_images(folder: Path) -> list[str]:
 class ClassTree(NamedTuple):
     """A folder of class folders.
 
-    images: paths relative to the root, sorted, by class and in class order; unknown: names of
-    folders that are no class; others: all other files.
+    images: class id and path relative to the root of every image, in class order, then by path;
+    unknown: names of folders that are no class; notes: on all other files.
     """
 
     root: Path
-    images: dict[str, list[str]]
+    classes: tuple[str, ...]
+    images: list[tuple[int, str]]
     unknown: list[str]
-    others: list[str]
+    notes: tuple[str, ...]
 
     @classmethod
     def read(
@@ -154,50 +150,34 @@ class ClassTree(NamedTuple):
         classes: by default the names of all folders, sorted; synonyms: see `match_names`. Raises
         DataError like `list_files`, and for two folders of one class.
         """
-        from fsbench.data.formats import readable_suffixes
-
         names = [folder.name for folder in list_folders(root) if folder.name not in ignored]
-        classes = sorted({*map(read_name, names)}) if classes is None else classes
+        classes = tuple(sorted({*map(read_name, names)}) if classes is None else classes)
         matches = match_names(names, classes, root, synonyms)
-        unknown, suffixes = [name for name in names if name not in matches], readable_suffixes()
-        tree = cls(root, {name: [] for name in classes}, unknown, [])
+        ids = {name: classes.index(match) for name, match in matches.items()}
+        images, others, suffixes = [], [], readable_suffixes()
         for path in list_files(root):
             folder, inside, _ = path.partition("/")
-            if inside and folder in matches and path.lower().endswith(suffixes):
-                tree.images[matches[folder]].append(path)
+            if inside and folder in ids and path.lower().endswith(suffixes):
+                images.append((ids[folder], path))
             elif folder not in ignored:
-                tree.others.append(path)
-        return tree
-
-    @property
-    def labelled(self) -> list[tuple[int, str]]:
-        """Class id and path of every image, in class order."""
-        return [
-            (label, path) for label, name in enumerate(self.images) for path in self.images[name]
-        ]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return describe_left_out(self.others)
+                others.append(path)
+        unknown = [name for name in names if name not in ids]
+        return cls(root, classes, sorted(images), unknown, describe_left_out(others))
 
 
 def describe_left_out(paths: Sequence[str]) -> tuple[str, ...]:
     """Return a note that counts files which are not evaluated, by suffix; none for no file."""
-    from fsbench.data.formats import advise_on_suffixes
-
     counts = Counter(Path(path).suffix.lower() for path in paths)
     listed = [f"{n} {suffix or 'without a suffix'}" for suffix, n in counts.most_common(8)]
     files = "1 file is" if len(paths) == 1 else f"{len(paths)} files are"
-    hint = advise_on_suffixes(counts.keys())
-    text = f"{files} left out, not read as images: {', '.join(listed)}{hint}"
-    return (text,) if paths else ()
+    text = f"{files} left out, not read as images: {', '.join(listed)}"
+    return (f"{text}{advise_on_suffixes(counts.keys())}",) if paths else ()
 
 
 def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:
     """Return the first candidate that has a folder named like a class, or None.
 
-    Candidates other than "." are also looked for one and two levels below the folder: archives of
-    one data set unpack to different depths.
+    Candidates other than "." may lie two levels deeper: archives unpack to different depths.
     """
     labels = {name.casefold() for name in classes}
     for bases in list_levels(folder, 2):
@@ -261,15 +241,13 @@ def identify_stand_in(head: bytes) -> tuple[str, str] | None:
 
 def without_suffix(name: str) -> str:
     """Return the image id of a file name: 00000001_000.png -> 00000001_000; ids are unchanged."""
-    stem, dot, suffix = name.rpartition(".")
-    return stem if dot and suffix.lower() in {"png", "jpg", "jpeg"} else name
+    return re.sub(r"\.(png|jpe?g)$", "", name, flags=re.IGNORECASE)
 
 
 def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the named columns of every row of a CSV file, stripped of outer spaces.
 
-    A byte order mark is accepted. Raises DataError naming the file for a missing or repeated
-    column, a short row, or an empty file.
+    Raises DataError naming the file for a missing or repeated column and for a short row.
     """
     require_content(path)
     try:

@@ -73,16 +73,16 @@ class HubReference:
         from datasets.utils.logging import disable_progress_bar
 
         disable_progress_bar()
-        options = {"name": self.config} if self.config else {}
         try:
-            return load_dataset(self.repo, cache_dir=str(cache), revision=self.revision, **options)
+            return load_dataset(
+                self.repo, self.config, cache_dir=str(cache), revision=self.revision
+            )
         except (OSError, ValueError, DatasetsError) as error:
             for file in files.list_files(self.folder) if self.folder else ():
                 files.require_content(Path(self.repo) / file)
             raise DataError(
                 f"cannot load {self.repo} through Hugging Face datasets: {error}",
-                fix="check the name and the network, or give the data set as files: --data "
-                "NAME=DIR",
+                fix="check the name and the network, or give the files: --data NAME=DIR",
             ) from error
 
     def describe_left_out(self, splits: Any, column: str) -> Notes:
@@ -100,9 +100,9 @@ class HubReference:
 class HubTable:
     """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
-    cache: where downloads lie, whose files a row may reference instead of holding the bytes, as
-    those of the hub's own cache and of the folder of the reference, links in it included. Raises
-    DataError for columns that are not found, and for labels that look like splits.
+    A row may name a file in place of the bytes: of `cache`, where downloads lie, of the hub's own
+    cache, or of the folder of the reference, links in it included. Raises DataError for columns
+    that are not found, and for labels that look like splits.
     """
 
     def __init__(
@@ -194,8 +194,7 @@ class HubTable:
             candidates = typed
         if not candidates:
             raise DataError(
-                f"{self.name} has the columns {', '.join(features)}; which is the {what} is not "
-                "clear",
+                f"{self.name} has the columns {', '.join(features)}; which is the {what}?",
                 fix=f"name it: {HUB}ORG/NAME?{what}=COLUMN; parquet files need `image` and `label`",
             )
         return candidates[0]
@@ -204,8 +203,7 @@ class HubTable:
 def load_hub_target(ref: str, cache: Path) -> TargetDataset:
     """Load one split of a data set of the hub as a target, flagged `custom`.
 
-    Raises UsageError for a malformed reference, DataError if the data set is not available, has
-    several splits of which none is named, or has fewer than two classes.
+    Raises DataError for several splits of which none is named, and for fewer than two classes.
     """
     parts = HubReference.parse(ref)
     splits = parts.load_splits(cache)

@@ -20,15 +20,14 @@ from fsbench.data.files import ClassTree, read_name
 from fsbench.data.source import SourceListing, locate_image
 
 LAYOUT = "DIR/<class>/*.jpg, one folder per class"
-SOURCE_LAYOUT = (
-    "DIR/train/<class>/*.jpg, DIR/val/<class>/*.jpg and, for a test, DIR/test/<class>/*.jpg"
-)
+SOURCE_LAYOUT = "DIR/train/<class>/*.jpg, DIR/val/<class>/*.jpg, for a test DIR/test/<class>/*.jpg"
 VAL = ("val", "valid", "validation", "test")
 SPLIT = re.compile(
     r"(train|test|val|valid|dev|eval|extra|holdout|unlabell?ed|fold|split)(ing|ation|uation)?"
-    r"[\W_]*(set|data)?\d*"
+    r"[\W_]*(set|data)?\d*",
+    re.IGNORECASE,
 )
-"""Usual names of splits, in lower case."""
+"""Usual names of splits."""
 
 
 def load_folder_target(ref: str) -> TargetDataset:
@@ -36,15 +35,14 @@ def load_folder_target(ref: str) -> TargetDataset:
     folder, bits = split_folder(ref)
     tree = read_class_tree(folder, LAYOUT)
     rows = list_tree_rows(tree, folder)
-    dataset = assemble_custom(ref, [*tree.images], rows, LAYOUT, tree.notes)
+    dataset = assemble_custom(ref, tree.classes, rows, LAYOUT, tree.notes)
     return replace(dataset, root=folder, bits=bits)
 
 
 def list_folder_source(ref: str) -> SourceListing:
-    """List folder:DIR with DIR/train/<class>/ and DIR/val/<class>/ as a source.
+    """List DIR/train and DIR/val of folder:DIR as a source. Raise DataError like `read_class_tree`.
 
-    DIR/test/<class>/ is scored once, after training, or validates if there is no DIR/val. Raises
-    DataError like `read_class_tree`.
+    DIR/test is scored once, after training, or validates if there is no DIR/val.
     """
     folder, bits = split_folder(ref)
     train, test = (files.find_path(folder, part) for part in ("train", "test"))
@@ -55,11 +53,11 @@ def list_folder_source(ref: str) -> SourceListing:
     for part, path in paths.items():
         trees[part] = read_class_tree(path, SOURCE_LAYOUT, trees.get("train"))
     parts = {
-        part: [locate_image(label, tree.root / path, bits) for label, path in tree.labelled]
+        part: [locate_image(label, tree.root / path, bits) for label, path in tree.images]
         for part, tree in trees.items()
     }
     labels = (image.label for image in parts["train"])
-    facts = make_custom_facts(short_name(ref), [*trees["train"].images], labels, SOURCE_LAYOUT)
+    facts = make_custom_facts(short_name(ref), trees["train"].classes, labels, SOURCE_LAYOUT)
     notes = tuple(note for tree in trees.values() for note in tree.notes)
     return SourceListing(facts, parts, frozenset({"custom"}), notes)
 
@@ -67,25 +65,25 @@ def list_folder_source(ref: str) -> SourceListing:
 def read_class_tree(folder: Path, layout: str, train: ClassTree | None = None) -> ClassTree:
     """List the class folders of the user, in the classes of `train` if it is there.
 
-    Raises DataError for fewer than two, for an empty one, for splits in their place, and for other
-    classes than those of `train`.
+    Raises DataError for fewer than two, an empty one, splits in their place, and other classes.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder", fix=f"expected: {layout}")
-    tree = ClassTree.read(folder, train and train.images)
-    if len(tree.images) < 2:
-        below = "".join(f"; if they are below: {FOLDER}{folder / name}" for name in tree.images)
+    tree = ClassTree.read(folder, train and train.classes)
+    if len(tree.classes) < 2:
+        below = "".join(f"; if they are below: {FOLDER}{folder / name}" for name in tree.classes)
         raise DataError(
-            f"{folder} has {len(tree.images)} class folders; at least 2 are needed",
+            f"{folder} has {len(tree.classes)} class folders; at least 2 are needed",
             fix=f"expected: {layout}{below}",
         )
-    require_classes(chain.from_iterable(tree.images.values()), folder)
+    require_classes((path for _, path in tree.images), folder)
     if train and tree.unknown:
         raise DataError(
             f"{folder} has other classes than {train.root}: {', '.join(tree.unknown[:5])}",
             fix="give both the same class folders",
         )
-    if empty := [name for name, paths in tree.images.items() if not paths]:
+    filled = {label for label, _ in tree.images}
+    if empty := [name for label, name in enumerate(tree.classes) if label not in filled]:
         raise DataError(
             f"{folder} has class folders without an image: {', '.join(empty[:5])}",
             fix="; ".join(["fill or remove them", *tree.notes]),
@@ -94,34 +92,26 @@ def read_class_tree(folder: Path, layout: str, train: ClassTree | None = None) -
 
 
 def require_classes(paths: Iterable[str], folder: Path) -> None:
-    """Raise DataError if the first folders of the paths, relative to `folder`, look like splits.
+    """Raise DataError if the first folders of the paths, relative to `folder`, look like splits:
 
-    Splits have the usual names of such, or folders of the same names (the classes) below them.
+    they have the usual names of such, or folders of the same names (the classes) below them.
     """
-    folders = {path.rpartition("/")[0] for path in paths}
-    below: dict[str, set[str]] = {path.partition("/")[0]: set() for path in folders}
-    for path in folders:
+    below: dict[str, set[str]] = {}
+    for path in {path.rpartition("/")[0] for path in paths}:
         first, *inner = path.split("/")
-        below[first] |= {read_name(part).casefold() for part in inner}
+        below.setdefault(first, set()).update(read_name(part).casefold() for part in inner)
     counts = Counter(chain.from_iterable(below.values()))
     repeated = {part for part, n in counts.items() if n > 1}
     splits = sorted(name for name, parts in below.items() if len(parts & repeated) > 1)
-    if not splits and all(map(is_split, below)):
+    if not splits and all(map(SPLIT.fullmatch, below)):
         splits = sorted(below)
     if splits:
         names = f", whose folders repeat the names {', '.join(sorted(repeated)[:5])}"
-        inside = bool(repeated) and all(map(is_split, repeated))
-        raise DataError(
-            f"{folder} holds {', '.join(splits[:5])}{names if repeated else ''}: these look like "
-            "splits and not like classes",
-            fix=f"sort the images as <split>/<class>/ and give {FOLDER}{folder}/<split>"
-            if inside
-            else f"give one of them: {FOLDER}{folder / splits[0]}",
-        )
-
-
-def is_split(name: str) -> bool:
-    return SPLIT.fullmatch(read_name(name).casefold()) is not None
+        fix = f"give one of them: {FOLDER}{folder / splits[0]}"
+        if repeated and all(map(SPLIT.fullmatch, repeated)):
+            fix = f"sort the images as <split>/<class>/ and give {FOLDER}{folder}/<split>"
+        listed = f"{', '.join(splits[:5])}{names if repeated else ''}"
+        raise DataError(f"{folder} holds {listed}: these look like splits, not classes", fix=fix)
 
 
 def assemble_custom(

@@ -1,11 +1,11 @@
 """Image decoding and resizing to RGB pixels (geometry: fsbench.core.specs.ImageSpec).
 
-A file that Pillow cannot decode in full raises a DataError that names it. Animations give their
-first frame; EXIF rotation is ignored, as in torchvision's loaders.
+Animations give their first frame; EXIF rotation is ignored, as in torchvision's loaders.
 """
 
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import IO
@@ -40,8 +40,7 @@ def open_rgb(path: Path, pre_resize: int | None = None, bits: int | None = None)
     """Read an image as 8-bit RGB, resized to a square of `pre_resize` px if set.
 
     bits: of each value of a 16-bit image that are in use, by default all. The pre-resize is
-    bicubic, the default of `Image.resize` in the Pillow versions that projects with IBM's ChestX
-    loader pin. Raises DataError naming the file.
+    bicubic, as in the Pillow versions of IBM's ChestX loader. Raises DataError naming the file.
     """
     stamp_file(path)  # a pipe would be waited for
     rgb = decode_rgb(path, str(path), bits)
@@ -71,15 +70,12 @@ def largest_value(stream: IO[bytes]) -> int:
     if not head.startswith(DEEP) or (head.startswith(PNG) and head[24:25] != b"\x10"):
         return -1
     stream.seek(0)
-    try:
-        with Image.open(stream, formats=readable_formats()) as image:
-            if image.width * image.height > MAX_PIXELS or not _is_deep(image):
-                return -1
+    with suppress(*BROKEN), Image.open(stream, formats=readable_formats()) as image:
+        if _is_deep(image) and image.width * image.height <= MAX_PIXELS:
             image.load()
             top = int(np.asarray(image).max())
             return top if image.mode.startswith("I") else top << 8 | 255
-    except BROKEN:
-        return -1
+    return -1
 
 
 def _is_deep(image: Image.Image) -> bool:

@@ -62,9 +62,8 @@ def load_source(
 ) -> SourceDataset:
     """Load a pretraining source: a name of SOURCES, folder:DIR or hf-hub:ORG/NAME[@REV].
 
-    size: side in px to which images are resized (bilinear, antialiased). Images are decoded once
-    into the cache. subset: the part to take. Raises UnknownName, and DataError for missing or
-    corrupt files and for a part that is larger than the source.
+    size: side in px to which images are resized (bilinear, antialiased); subset: the part to take.
+    Raises UnknownName, and DataError for missing or corrupt files and for too large a part.
     """
     listing = list_source(ref, roots, cache)
     for note in listing.notes:
@@ -76,10 +75,7 @@ def load_source(
 def describe_dataset(
     dataset: TargetDataset, cache: Path, report: Reporter = SILENT
 ) -> DatasetRecord:
-    """Return the record that results carry: the images by name and by content.
-
-    Logs warnings on their contents.
-    """
+    """Return the record of the images that results carry; log warnings on their contents."""
     counts, contents = dataset.class_counts, hash_contents(dataset, cache, report)
     for warning in contents.warnings:
         report.log(f"{dataset.name}: {warning}")
@@ -96,11 +92,7 @@ def describe_dataset(
 
 
 def load_hub_source(ref: str, cache: Path) -> SourceListing:
-    """Load the splits train and valid of a reference. Raise DataError if it is not available.
-
-    The hub numbers labels by sorted wnids; for TinyImageNet they are mapped to the official ids
-    (line order of wnids.txt).
-    """
+    """List the splits for training and validation; TinyImageNet gets the official label ids."""
     tables = read_hub_tables(ref, cache / "datasets")
     official, classes = SOURCES.load("tinyimagenet").FACTS, tables[0].classes
     if set(tables[0].labels) == set(official.classes):

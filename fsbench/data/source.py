@@ -1,7 +1,6 @@
 """Pretraining sources: images listed on disk, decoded once into memory-mapped uint8 arrays.
 
-They lie in <cache>/sources/<name>-<size>px-<key>-{train,val,test}, keyed by the source files, as
-`fsbench.core.arrays` stores them.
+They lie in <cache>/sources/<name>-<size>px-<key>-<part>, keyed by the source files.
 """
 
 import hashlib
@@ -28,10 +27,6 @@ from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import stamp_file
 from fsbench.data.images import DIM, open_rgb, resize_square, to_channels_first
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
-"""Normalisation of TinyImageNet by SEAL and LLF, for pixels in [0, 1]."""
-
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -54,7 +49,7 @@ class SourceDataset:
 
     Labels index facts.classes; fingerprint: sha-256 over the pixels, labels and class names of all
     splits; test: images that are scored once, after training; None for sources without them; mean
-    and std are RGB, on pixels in [0, 1].
+    and std are RGB, on pixels in [0, 1], by default as SEAL and LLF normalise TinyImageNet.
     """
 
     name: str
@@ -64,8 +59,8 @@ class SourceDataset:
     fingerprint: str
     flags: frozenset[Flag] = field(default_factory=frozenset)
     test: Split | None = None
-    mean: Triple = IMAGENET_MEAN
-    std: Triple = IMAGENET_STD
+    mean: Triple = (0.485, 0.456, 0.406)
+    std: Triple = (0.229, 0.224, 0.225)
 
     @property
     def n_classes(self) -> int:
@@ -78,16 +73,15 @@ def select_by_hash(
     """Select n images of every class, or a fraction: that part, at least one, of several not all.
 
     Return their positions, sorted. The images with the smallest hash of their id under the stream
-    `names` are selected, so the choice depends on the ids alone. A class with n images or fewer
-    gives all of them.
+    `names` are selected, so the choice depends on the ids alone.
     """
     members: dict[int, list[int]] = {}
     for position, label in enumerate(labels):
         members.setdefault(label, []).append(position)
     selected: list[int] = []
     for positions in members.values():
-        most = max(1, len(positions) - 1)
-        size = n if isinstance(n, int) else min(most, max(1, round(n * len(positions))))
+        part = max(1, min(len(positions) - 1, round(n * len(positions))))
+        size = n if isinstance(n, int) else part
         selected += sorted(positions, key=lambda i: seed_for(*names, ids[i]))[:size]
     return sorted(selected)
 
@@ -96,15 +90,13 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     """Return the part of a source that `subset` describes; labels are numbered anew, in order.
 
     Training images that are left out are validated on, before the source's own validation images.
-    Test images are those of the chosen classes.
     Raises DataError if the source has too few classes, or a class too few images.
     """
     names, stream = source.facts.classes, ("source subset", source.name)
     smallest = min(np.bincount(source.train.labels, minlength=len(names)))
     if len(names) < subset.classes or smallest < subset.images_per_class:
         raise DataError(
-            f"{source.name} has {len(names)} classes with at least {smallest} training images, too"
-            f" few for a part of {subset}",
+            f"{source.name}: {len(names)} classes of {smallest} images are too few for {subset}",
             fix="lower source_subset.classes or source_subset.images_per_class",
         )
     ranked = sorted(range(len(names)), key=lambda label: seed_for(*stream, names[label]))
@@ -156,9 +148,8 @@ def locate_image(label: int, path: Path, bits: int | None = None) -> SourceImage
 class SourceListing:
     """Images of a source before decoding.
 
-    Labels index facts.classes. parts: images of train and val, and of test where it is scored once,
-    after training; notes: remarks on the files; counts: images by class id that are to be the
-    official ones, those of train if None.
+    Labels index facts.classes. parts: train, val and, where there is one, test; notes: remarks on
+    the files; counts: images by class id that are to be the official ones, those of train if None.
     """
 
     facts: DatasetFacts
@@ -179,6 +170,8 @@ def decode_source(
     splits, hashes, facts = {}, [], listing.facts
     pixels: NDArray[np.uint8]
     for name, part in listing.parts.items():
+        if not part:
+            raise DataError(f"{facts.name} has no image for {name}", fix=f"layout: {facts.layout}")
         stamps = [image.stamp for image in part]
         if any(stamps):
             key = hash_lines([str(VERSION), *stamps])[:16]

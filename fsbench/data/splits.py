@@ -1,13 +1,10 @@
 """Train and test splits of a target: the official lists', or a derived split of ours."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsbench.core.errors import DataError
-from fsbench.data.base import TargetDataset
+from fsbench.data.base import Indices, TargetDataset
 from fsbench.data.source import select_by_hash
-
-Indices = NDArray[np.int64]
 
 PARTS = ("train", "test")
 
@@ -15,10 +12,19 @@ PARTS = ("train", "test")
 def split_dataset(dataset: TargetDataset) -> tuple[Indices, Indices]:
     """Return the sorted indices of the train and test images: the official split, else derived.
 
-    Raises DataError like `derive_split`, and for an official part without an image.
+    A derived split takes 20 % of every class for the test, those with the smallest hash of their
+    canonical id (rounded, at least one), so it depends only on the ids. Raises DataError for a part
+    without an image, and for a class with one image, which cannot be split.
     """
     if dataset.facts.split is None:
-        return derive_split(dataset)
+        for class_id, n in dataset.class_counts.items():
+            if n < 2:
+                name = f"{dataset.name}: class {dataset.class_names[class_id]}"
+                raise DataError(
+                    f"{name} has one image; a train and test split needs two",
+                    fix="add images to it, or leave the class out",
+                )
+        return _select(dataset, np.arange(len(dataset)), 0.2, "split")
     parts = np.array([name.partition("/")[0] for name in dataset.canonical_ids])
     train, test = (np.flatnonzero(parts == part) for part in PARTS)
     if not (train.size and test.size):
@@ -29,26 +35,10 @@ def split_dataset(dataset: TargetDataset) -> tuple[Indices, Indices]:
     return train, test
 
 
-def derive_split(dataset: TargetDataset) -> tuple[Indices, Indices]:
-    """Split every class into 80 % train and 20 % test: sorted indices (N_train,), (N_test,).
-
-    The test images of a class are those with the smallest hash of their canonical id (rounded, at
-    least one), so the split depends only on the ids. Raises DataError for a class with one image.
-    """
-    for class_id, members in dataset.by_class.items():
-        if len(members) < 2:
-            raise DataError(
-                f"{dataset.name}: class {dataset.class_names[class_id]} has one image; a train and "
-                "test split needs two",
-                fix="add images to it, or leave the class out",
-            )
-    return _select(dataset, np.arange(len(dataset)), 0.2, "split")
-
-
 def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indices, Indices]:
     """Hold out a fraction `part` of every class: sorted positions in `train` (rest, held out).
 
-    Images are chosen as in `derive_split`; a class with one training image keeps it. Raises
+    Images are chosen as in a derived split; a class with one training image keeps it. Raises
     DataError if no class has two.
     """
     rest, chosen = _select(dataset, train, part, "held-out")

@@ -1,7 +1,7 @@
 """Checks of a data set: official counts, readable images, and leaks between support and query.
 
-CD-FSL samples episodes by class alone (protocols/README.md, "Episodes"), so two photographs of one
-lesion may be on both sides of an episode. The audit counts this on the evaluated episodes.
+CD-FSL samples episodes by class alone, so two photographs of one lesion may be on both sides of an
+episode. The audit counts this on the evaluated episodes.
 """
 
 from collections import Counter
@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.specs import EpisodeSpec, Frozen
+from fsbench.core.specs import EpisodeSpec
 from fsbench.core.tasks import FOLDER, HUB
 from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.cards import DatasetFacts
@@ -30,9 +31,8 @@ from fsbench.data.loading import list_source, load_target
 class DatasetCheck:
     """Result of checking a data set on disk.
 
-    counts: present and official images per class, in class id order; None where the publisher
-    states no count per class, and for the user's own images; custom: no publisher's counts vouch
-    for it; corrupt: one message per image that cannot be decoded.
+    counts: present and official images per class, in class id order, None where no publisher states
+    them; custom: images of the user; corrupt: one message per image that cannot be decoded.
     """
 
     facts: DatasetFacts
@@ -128,38 +128,15 @@ def find_corrupt(
                 yield message
 
 
-class Leak(Frozen):
-    """Leaks in 5-way episodes with 15 queries per class.
-
-    queries, any_class: fraction of queries that share a group with the support of their class, of
-    any class; affected: fraction of episodes with a query of the first kind.
-    """
-
-    shots: int
-    queries: float
-    any_class: float
-    affected: float
-
-
-class Audit(Frozen):
-    """Groups of a data set and the leaks that they cause.
-
-    repeats: images beyond the first of each group in each class.
-    """
-
-    dataset: str
-    pool: str
-    images: int
-    groups: int
-    repeats: int
-    meaning: str
-    leaks: tuple[Leak, ...]
-
-
 def audit_groups(
     dataset: TargetDataset, shots: Sequence[int], n_episodes: int, seed: int = 0
-) -> Audit:
-    """Count leaks per number of shots. Raise DataError without groups, or for too many shots."""
+) -> dict[str, Any]:
+    """Count leaks per number of shots, for JSON. Raise DataError without groups, or images enough.
+
+    repeats: images beyond the first of each group in each class; queries, any_class: fraction of
+    queries that share a group with the support of their class, of any class; affected: fraction of
+    episodes with a query of the first kind.
+    """
     groups, leaks = dataset.require_groups(), []
     for k_shot in shots:
         spec = EpisodeSpec(pool=dataset.pool, k_shot=k_shot, seed=seed)
@@ -168,17 +145,17 @@ def audit_groups(
         same_class, any_class = np.array(fractions).T
         shares = {"queries": same_class, "any_class": any_class, "affected": same_class > 0}
         means = {name: float(values.mean()) for name, values in shares.items()}
-        leaks.append(Leak(shots=k_shot, **means))
+        leaks.append({"shots": k_shot, "episodes": n_episodes, **means})
     distinct = [np.unique(codes) for codes in groups.by_class.values()]
-    return Audit(
-        dataset=dataset.name,
-        pool=dataset.pool,
-        images=len(dataset),
-        groups=len(np.unique(np.concatenate(distinct))),
-        repeats=len(dataset) - sum(map(len, distinct)),
-        meaning=dataset.facts.groups,
-        leaks=tuple(leaks),
-    )
+    return {
+        "dataset": dataset.name,
+        "pool": dataset.pool,
+        "images": len(dataset),
+        "groups": len(np.unique(np.concatenate(distinct))),
+        "repeats": len(dataset) - sum(map(len, distinct)),
+        "meaning": dataset.facts.groups,
+        "leaks": leaks,
+    }
 
 
 def shared_fractions(episode: Episode, groups: Groups) -> tuple[float, float]:

@@ -81,7 +81,7 @@ def test_other_folders_are_named(
 
 def test_a_tree_without_class_folders_names_the_layout(tmp_path: Path, load: Load) -> None:
     (tmp_path / "data" / "eurosat" / "2750").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"no class folder of eurosat(.|\n)*2750/<Class>"):
+    with pytest.raises(DataError, match=r"lacks class folders of eurosat(.|\n)*2750/<Class>"):
         load("eurosat")
 
 

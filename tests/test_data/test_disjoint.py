@@ -116,7 +116,6 @@ def test_the_hash_of_groups_knows_structure_and_no_names() -> None:
     labels = np.array([0, 0, 0, 2, 2])
     base = Groups.of(labels, ["a", "b", "a", "c", "b"])
     assert (base.by_class[0].tolist(), base.by_class[2].tolist()) == ([0, 1, 0], [2, 1])
-    assert base.shared == {1}
     assert base.hash == Groups.of(labels, ["z", "y", "z", "a", "y"]).hash
     others = [
         Groups.of(labels, ["a", "b", "a", "c", "c"]),

@@ -91,9 +91,9 @@ def test_a_split_is_a_target_in_rank_order(write: Write, load: Load, tmp_path: P
     ("columns", "right", "wrong", "message"),
     [
         ("photo species", ("", "image=photo&label=species"), "label=y",
-         "columns photo, species; which is the label is not clear"),
+         "columns photo, species; which is the label"),
         ("image species genus", ("label=genus",), "",
-         r"which is the label is not clear(.|\n)*\?label=COLUMN"),
+         r"which is the label(.|\n)*\?label=COLUMN"),
     ],
 )  # fmt: skip
 def test_columns_are_named_or_found(

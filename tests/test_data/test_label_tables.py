@@ -57,7 +57,7 @@ def test_rows_without_a_file_are_skipped_and_noted(chestx: Path, load: Load) -> 
     assert dataset.notes == ("1 of 3 images named in Data_Entry_2017.csv are missing",)
     for path in (chestx / "images").iterdir():
         path.unlink()
-    with pytest.raises(DataError, match=r"no image of chestx.*3 of 3 images named"):
+    with pytest.raises(DataError, match=r"lacks images of chestx.*3 of 3 images named"):
         load("chestx")
 
 

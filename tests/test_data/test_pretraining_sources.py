@@ -237,7 +237,7 @@ def test_wrong_lists_of_pets_are_named(
 
 def test_missing_and_wrong_files_of_caltech101_are_named(tmp_path: Path, load: Load) -> None:
     (tmp_path / "data" / "caltech101").mkdir(parents=True)
-    with pytest.raises(DataError, match="holds no class folder of caltech101"):
+    with pytest.raises(DataError, match="lacks class folders of caltech101"):
         load("caltech101")
     assert not list((tmp_path / "data" / "caltech101").iterdir()), "nothing is created"
     tree = write_caltech(tmp_path / "data")

@@ -4,9 +4,8 @@ import zlib
 from functools import cache
 from pathlib import Path
 
-from fsbench.core.errors import DataError
 from fsbench.core.specs import Frozen, Pool
-from fsbench.data.assembly import ImageRow, Notes, assemble
+from fsbench.data.assembly import ImageRow, Notes, assemble, missing_error
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, refuse_unreadable, require_content
@@ -40,12 +39,6 @@ def require_path(folder: Path, name: str, facts: DatasetFacts) -> Path:
         raise missing_error(folder, name, facts)
     require_content(path)
     return path
-
-
-def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
-    return DataError(
-        f"{folder} lacks {what}", fix=f"layout: {facts.layout}; download: {facts.download}"
-    )
 
 
 def read_lines(path: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from fsbench.core.errors import DataError
-from fsbench.data.assembly import ImageRow, Notes, list_tree_rows
+from fsbench.data.assembly import ImageRow, Notes, list_tree_rows, missing_error
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import ClassTree, find_class_tree
 from fsbench.data.images import open_rgb
@@ -33,17 +33,13 @@ class ClassFolders(TargetReader):
         """
         root = find_class_tree(folder, self.trees, (*facts.classes, *self.synonyms))
         if root is None:
-            raise DataError(
-                f"{folder} holds no class folder of {facts.name}, such as {facts.classes[0]}",
-                fix=f"expected below it: {facts.layout}",
-            )
+            what = f"class folders of {facts.name}, such as {facts.classes[0]}"
+            raise missing_error(folder, what, facts)
         tree = ClassTree.read(root, facts.classes, self.synonyms, self.ignored)
         if tree.unknown:
             raise DataError(
-                f"{root} holds folders that are no class of {facts.name}: "
-                f"{', '.join(tree.unknown[:5])}",
-                fix=f"move them away; its {len(facts.classes)} classes start with "
-                f"{facts.classes[0]}",
+                f"{root} has folders of no class of {facts.name}: {', '.join(tree.unknown[:5])}",
+                fix=f"move them away; expected: {facts.layout}",
             )
         rows = list_tree_rows(tree, folder)
         tiff = next((row.path for row in rows if row.path.lower().endswith((".tif", ".tiff"))), "")

@@ -12,14 +12,13 @@ from itertools import zip_longest
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.data.assembly import ImageRow, Notes, require_listed_once
+from fsbench.data.assembly import ImageRow, Notes, missing_error, require_listed_once
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path
 from fsbench.data.readers.base import (
     UNREADABLE,
     TargetReader,
     fold_label,
-    missing_error,
     number_classes,
     read_lines,
     require_path,
@@ -62,11 +61,7 @@ class OfficialLists(TargetReader):
         return base, require_path(base, self.images, facts)
 
     def list_part(self, facts: DatasetFacts, base: Path, part: str) -> list[tuple[int, str]]:
-        """Return class ids and paths of the images of a part, relative to the image folder.
-
-        Raises DataError for an unknown class, a number that is not that of the class, and a path
-        outside of the images.
-        """
+        """Return class ids and paths of the images of a part. Raise DataError for a wrong list."""
         class_ids, listed = number_classes(facts.classes), []
         for name, label, number in self.read_list(facts, base, part):
             class_id = class_ids.get(fold_label(label), -1)
@@ -90,8 +85,7 @@ class TextLists(OfficialLists):
 
     train, test: the files of a part, whose lines of one number are joined by a space; line: pattern
     of what results, with the groups `image`, `label` (a class name) and, where files state them,
-    `number` (of the class, from 1) and `is_train` (1 or 0); suffix: end of the file names that
-    lines leave out.
+    `number` (of the class, from 1) and `is_train` (1 or 0); suffix: end of file names.
     """
 
     train: tuple[str, ...]

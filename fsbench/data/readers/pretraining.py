@@ -15,10 +15,11 @@ from PIL import Image
 
 from fsbench.core.schema import Flag
 from fsbench.core.specs import Frozen
+from fsbench.data.assembly import missing_error
 from fsbench.data.base import hash_lines
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, list_files, stamp_file
-from fsbench.data.readers.base import UNREADABLE, missing_error
+from fsbench.data.readers.base import UNREADABLE
 from fsbench.data.readers.class_folders import ClassFolders
 from fsbench.data.readers.official_lists import TextLists
 from fsbench.data.source import SourceImage, SourceListing, locate_image, select_by_hash
@@ -76,9 +77,8 @@ def mark_subset(facts: DatasetFacts, counts: Counter[int], *flags: Flag) -> froz
 class FolderSource(Frozen):
     """One folder per class without an official split, of which `per_class` images are used.
 
-    The reinitialization study (https://arxiv.org/abs/2109.00267) does not say which images of
-    Caltech-101 it trains on and which it holds out for validation; here those with the smallest
-    hash of their name. All others are scored once, after training.
+    The study (https://arxiv.org/abs/2109.00267) does not say which images of Caltech-101 these are;
+    here those with the smallest hash of their name. All others are scored once, after training.
     """
 
     folders: ClassFolders

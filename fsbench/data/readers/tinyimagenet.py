@@ -8,15 +8,14 @@ so the head of such a checkpoint needs a permutation.
 from collections import Counter
 from pathlib import Path
 
-from fsbench.core.errors import DataError
 from fsbench.core.schema import Flag
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import HUB
-from fsbench.data.assembly import require_listed_once
+from fsbench.data.assembly import missing_error, require_listed_once
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import ClassTree, find_path, list_folders, list_images
 from fsbench.data.hub import read_hub_tables
-from fsbench.data.readers.base import missing_error, read_lines, require_path
+from fsbench.data.readers.base import read_lines, require_path
 from fsbench.data.source import SourceImage, SourceListing, locate_image
 
 VAL = 50
@@ -41,8 +40,6 @@ def build_listing(
     facts: DatasetFacts, train: list[SourceImage], val: list[SourceImage]
 ) -> SourceListing:
     """Build the listing, marked `subset` unless it has the official counts."""
-    if not train or not val:
-        raise DataError("TinyImageNet without train or val images", fix=facts.layout)
     counts, val_counts = (Counter(image.label for image in part) for part in (train, val))
     complete = facts.complete(counts) and val_counts == dict.fromkeys(counts, VAL)
     flags = frozenset[Flag](() if complete else {"subset"})
@@ -51,7 +48,7 @@ def build_listing(
 
 def list_tree(root: Path, facts: DatasetFacts) -> list[SourceImage]:
     tree = ClassTree.read(root, facts.classes)
-    return [locate_image(label, root / path) for label, path in tree.labelled]
+    return [locate_image(label, root / path) for label, path in tree.images]
 
 
 def list_val_images(facts: DatasetFacts, folder: Path) -> list[SourceImage]:
