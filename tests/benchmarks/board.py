@@ -2,10 +2,9 @@
 
 Entries of 32 columns of 600 episodes and 75 queries. Every stage runs in a fresh process, whose
 products of matrices use one thread: `read` reads and checks all entries, `rank` ranks those that
-were read, `build` does both and writes the page. Nothing is cached. Beside the seconds of a stage
-stand the exponent of their growth since the size before (n log n is 1.23 from 50 to 100 entries,
-1.15 from 400 to 1000; the paired tests, in `rank`, may take n for each tier) and the largest
-resident memory of the process in MiB.
+were read, `build` does both and writes the page. Nothing is cached. Of n log n the exponent is 1.23
+from 50 to 100 entries and 1.15 from 400 to 1000; the paired tests, in `rank`, may take n for each
+tier.
 """
 
 import gc
@@ -16,9 +15,9 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from benchmarks.pairing import (
-    MEBIBYTE,
-    fit_exponent,
+    Use,
     in_fresh_processes,
+    make_growth_row,
     make_parser,
     processor_seconds,
 )
@@ -41,8 +40,8 @@ def fill(folder: Path, entries: int) -> None:
     write_board(folder, [name for name in names if not (folder / name).exists()])
 
 
-def measure(stage: str, folder: Path, entries: int) -> tuple[float, float]:
-    """Return the processor seconds of a stage on so many entries, and the peak in MiB."""
+def measure(stage: str, folder: Path, entries: int) -> Use:
+    """Return the processor seconds of a stage on so many entries, and the peak of its process."""
     gc.set_threshold(COLLECTION)  # as a command does
     board = Board.open(folder)
     names = board.names()[:entries]
@@ -54,7 +53,7 @@ def measure(stage: str, folder: Path, entries: int) -> tuple[float, float]:
         }[stage]
         started = processor_seconds()
         work()
-        return processor_seconds() - started, peak_resident_memory() / MEBIBYTE
+        return Use(processor_seconds() - started, peak_resident_memory())
 
 
 def main() -> None:
@@ -63,21 +62,14 @@ def main() -> None:
     parser.add_argument("--board", type=Path, help="kept, and filled up where entries are missing")
     options = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    print(f"{'entries':>7}" + "".join(f"{stage:>7} s growth   MiB" for stage in STAGES))
-    times: dict[str, dict[int, float]] = {stage: {} for stage in STAGES}
+    sizes = sorted(options.entries)
     with TemporaryDirectory() as temporary:
         folder = options.board or Path(temporary)
-        for size in sorted(options.entries):
-            fill(folder, size)
-            row = f"{size:7}"
-            for stage, by_size in times.items():
-                ((by_size[size], peak),) = in_fresh_processes(measure, (stage, folder, size), 1)
-                last = [*by_size][-2:]
-                growth = (
-                    fit_exponent(last, [by_size[n] for n in last]) if last[1:] else float("nan")
-                )
-                row += f"{by_size[size]:9.2f} {growth:6.2f} {peak:5.0f}"
-            print(row, flush=True)
+        fill(folder, sizes[-1])
+        for stage in STAGES:
+            uses = [in_fresh_processes(measure, (stage, folder, n), 1)[0] for n in sizes]
+            row = make_growth_row(stage, sizes, uses)
+            print(", ".join(f"{column} {value}" for column, value in row.items()), flush=True)
 
 
 if __name__ == "__main__":

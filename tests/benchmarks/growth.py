@@ -10,11 +10,16 @@ that between the two largest sizes, where a fixed part hides nothing. A growth i
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from benchmarks.pairing import MEBIBYTE, fit_exponent, in_fresh_processes, processor_seconds
+from benchmarks.pairing import (
+    MEBIBYTE,
+    Use,
+    in_fresh_processes,
+    make_growth_row,
+    processor_seconds,
+)
 from PIL import Image
 from support.protocols import describe_images
 
@@ -25,13 +30,6 @@ from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.core.process import peak_resident_memory
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
-
-
-class Use(NamedTuple):
-    """Processor seconds, and bytes by which the peak memory grew."""
-
-    seconds: float
-    memory: float
 
 
 def use_of(work: Callable[[], object]) -> Use:
@@ -95,21 +93,6 @@ def measure(quick: bool) -> list[Row]:
     for work, (sizes, use) in KINDS.items():
         chosen = sizes[:-1] if quick else sizes
         uses = [in_fresh_processes(use, (size,), 1)[0] for size in chosen]
-        rows.append(make_row(work, chosen, uses))
+        rows.append(make_growth_row(work, chosen, uses))
         print(", ".join(f"{column} {value}" for column, value in rows[-1].items()), flush=True)
     return rows
-
-
-def make_row(work: str, sizes: Sequence[int], uses: Sequence[Use]) -> Row:
-    """Return a row of the table: the ends of the range and the exponents."""
-    time, memory = (
-        f"{fit_exponent(sizes, values):.2f} (last {fit_exponent(sizes[-2:], values[-2:]):.2f})"
-        for values in zip(*uses, strict=True)
-    )
-    return {
-        "work": work,
-        "sizes": f"{sizes[0]:,} to {sizes[-1]:,}",
-        "largest": f"{uses[-1].seconds:.1f} s, {uses[-1].memory / MEBIBYTE:.0f} MiB",
-        "exponent of time": time,
-        "exponent of memory": memory,
-    }

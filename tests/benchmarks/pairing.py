@@ -146,3 +146,27 @@ def require_quiet() -> None:
 def fit_exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """Return k of values ~ sizes^k: the slope of a straight line through their logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
+class Use(NamedTuple):
+    """Processor seconds, and bytes of memory at the peak, or by which the peak grew."""
+
+    seconds: float
+    memory: float
+
+
+def make_growth_row(work: str, sizes: Sequence[int], uses: Sequence[Use]) -> dict[str, str]:
+    """Return a row of a table of growth: the ends of the range and the exponents of two sizes on.
+
+    `last` is the exponent between the two largest sizes, where a fixed part hides nothing.
+    """
+    row = {
+        "work": work,
+        "sizes": f"{sizes[0]:,} to {sizes[-1]:,}",
+        "largest": f"{uses[-1].seconds:.1f} s, {uses[-1].memory / MEBIBYTE:.0f} MiB",
+    }
+    for what, values in zip(("time", "memory"), zip(*uses, strict=True), strict=True):
+        if len(sizes) > 1:
+            last = fit_exponent(sizes[-2:], values[-2:])
+            row[f"exponent of {what}"] = f"{fit_exponent(sizes, values):.2f} (last {last:.2f})"
+    return row

@@ -82,8 +82,8 @@ def test_exponents_of_growth() -> None:
     sizes = (10, 100, 1000)
     assert pairing.fit_exponent(sizes, [3 * n for n in sizes]) == pytest.approx(1)
     assert pairing.fit_exponent(sizes, [n * n / 7 for n in sizes]) == pytest.approx(2)
-    uses = [growth.Use(float(n), 5.0 + (n > 100) * 45) for n in sizes]
-    row = growth.make_row("work", sizes, uses)
+    uses = [pairing.Use(float(n), 5.0 + (n > 100) * 45) for n in sizes]
+    row = pairing.make_growth_row("work", sizes, uses)
     assert row["sizes"] == "10 to 1,000"
     assert row["exponent of time"] == "1.00 (last 1.00)"
     assert row["exponent of memory"] == "0.50 (last 1.00)"
