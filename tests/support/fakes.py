@@ -166,9 +166,12 @@ def write_probe(
 
 
 def digests(*folders: Path) -> dict[str, str]:
-    """Model and column -> digest of the outcomes, of all results in these folders."""
-    cells = (cell for folder in folders for cell in read_loaded(folder))
-    return {f"{c.model} {c.result.column}": digest_records(c.records) for c in cells}
+    """Weights and column -> digest of the outcomes, of all results in these folders."""
+    results = (loaded for folder in folders for loaded in read_loaded(folder))
+    return {
+        f"{one.result.backbone.identity} {one.result.column}": digest_records(one.records)
+        for one in results
+    }
 
 
 DECLARATION = Declaration(

@@ -272,17 +272,13 @@ def collect_methods() -> Numbers:
     for board in BOARDS:
         tracks = numbers[board] = {}
         for methods in (methods for table in rank(board) for methods in build_from_table(table)):
-            several = sum(row.method == "normal" for row in methods.rows) > 1
-            names = {
-                row.name: f"normal ({PLAIN[row.name]})"
-                if several and row.method == "normal"
-                else row.method
-                for row in methods.rows
-            }
+            names = {row.name: row.method for row in methods.rows}
+            if [*names.values()].count("normal") > 1:
+                names |= {n: f"normal ({PLAIN[n]})" for n, m in names.items() if m == "normal"}
             plans: dict[str, Numbers] = defaultdict(dict)
             for row in methods.rows:
-                collected = collect_method_row(row, names)
-                plans[row.plan or "no training"][names[row.name]] = collected
+                key = row.plan or "no training"
+                plans[key][names[row.name]] = collect_method_row(row, names)
             tracks[methods.track] = dict(plans)
     return numbers
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import yaml
 from PIL import Image
+from support import fakes
 
 from fsbench.api.options import SweepOptions
 from fsbench.core.seeding import words
-from fsbench.results.outcomes import digest_records
-from fsbench.results.verification import read_loaded
 from fsbench.sweep.file import SweepFile
 
 SIDE = 8
@@ -65,18 +64,10 @@ def place(root: Path, output: str = "out", **more: Any) -> SweepOptions:
 
 
 def hashes(output: Path) -> dict[str, str]:
-    """Weights of all runs and records of all results below a sweep's folder."""
-    runs = {p.parent.name: p for p in output.glob("runs/*/run.json")}
-    hashes = {name: read_json(path)["weights_hash"] for name, path in runs.items()}
-    return hashes | hash_results(output / "results")
-
-
-def hash_results(folder: Path) -> dict[str, str]:
-    """Digest of the records of every result below a folder, by weights and column."""
-    cells = read_loaded(folder) if folder.exists() else ()
-    return {
-        f"{c.result.backbone.identity} {c.result.column}": digest_records(c.records) for c in cells
-    }
+    """Weights of all runs and outcomes of all results below a sweep's folder."""
+    runs = {path.parent.name: read_json(path) for path in output.glob("runs/*/run.json")}
+    weights = {name: record["weights_hash"] for name, record in runs.items()}
+    return weights | fakes.digests(*output.glob("results"))
 
 
 def read_json(path: Path) -> Any:

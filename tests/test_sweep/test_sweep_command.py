@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support import fakes
 from support.cli import CommandLine
-from support.sweep import ENTRY, hash_results, hashes, read_json, sweep, write
+from support.sweep import ENTRY, hashes, read_json, sweep, write
 
 from fsbench.results.verification import read_loaded
 
@@ -112,7 +113,7 @@ def test_another_sitting_computes_what_neither_board_nor_findings_have(
     settings = record["question"]["settings"]
     assert (settings["k"], settings["images"]) == (3, 8)
     (entry,) = (tmp_path / "board").glob("tiny-llf*")
-    before = hash_results(entry)
+    before = fakes.digests(entry)
 
     cli("sweep", *second)
     assert not (tmp_path / "second" / "runs").exists()
@@ -125,7 +126,7 @@ def test_another_sitting_computes_what_neither_board_nor_findings_have(
     missing = [kind for kind, state in list_jobs(cli, *second) if state == "missing"]
     assert missing == ["pretrain", "evaluate", "analyze", "submit"]
     cli("sweep", *second)
-    assert before.items() < hash_results(entry).items()
+    assert before.items() < fakes.digests(entry).items()
 
 
 @pytest.mark.usefixtures("in_this_process")
