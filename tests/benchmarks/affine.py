@@ -7,21 +7,18 @@ the suite's protocol on all threads. Times are per step and episode, without tho
 networks: a 1-shot episode takes 200 steps.
 """
 
-from copy import deepcopy
 from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from benchmarks.pairing import Settings, Side, fastest_seconds, timer
-from torch import nn
-from torch.nn.functional import cross_entropy
+from support.affine import PlainTuning
 
 from fsbench.backbones import load_backbone
-from fsbench.backbones.architectures import affine_layers
-from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
+from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, ImageSpec
 from protocols.affine.network import take_rows
-from protocols.affine.tuning import AffineTuning, make_optimizer
+from protocols.affine.tuning import AffineTuning
 from protocols.episodic.affine import exact_kernels, piece_size
 from protocols.heads.gram import UntrainedHeads
 
@@ -65,31 +62,19 @@ def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
     labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
     batches = [*islice(cycle(torch.arange(n, device=device).split(BATCH)), steps)]
 
-    network, head = deepcopy(backbone.module), nn.Linear(dim, N_WAY).to(device)
-    tuned = [p for layer in affine_layers(network).values() for p in layer.parameters()]
-    for parameter in tuned:
-        parameter.requires_grad_(True)
-    optimizers = (
-        make_optimizer((list(head.parameters()), HeadSpec())),
-        make_optimizer((tuned, AffineSpec())),
-    )
-
     def wait() -> None:
         if row.gpu:
             torch.cuda.synchronize()
 
+    tuning = PlainTuning(backbone, spec)
+
     def plain() -> None:
         for batch in batches:
-            for optimizer in optimizers:
-                optimizer.zero_grad()
-            x = backbone.normalised(pixels[0, batch])
-            cross_entropy(head(network(x)), labels[batch]).backward()
-            for optimizer in optimizers:
-                optimizer.step()
+            tuning.step(pixels[0, batch], labels[batch])
         wait()
 
     heads = torch.zeros(episodes, dim, N_WAY, device=device)
-    tuning = AffineTuning(backbone, spec, UntrainedHeads(heads, heads[:, 0]))
+    block = AffineTuning(backbone, spec, UntrainedHeads(heads, heads[:, 0]))
     stacked = pixels.flatten(0, 1).contiguous(memory_format=torch.channels_last)
     offsets = n * torch.arange(episodes, device=device)[:, None]
 
@@ -97,7 +82,7 @@ def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
         with exact_kernels(device, spec):
             for batch in batches:
                 rows = (offsets + batch).flatten()
-                tuning.step(take_rows(stacked, rows), labels.repeat(episodes)[rows], rows)
+                block.step(take_rows(stacked, rows), labels.repeat(episodes)[rows], rows)
         wait()
 
     return lambda: fastest_seconds(plain) / steps, timer(ours, steps * episodes)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench import backbones, data
+from fsbench.backbones.base import Backbone
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.episodes import EpisodeSampler
@@ -63,44 +64,51 @@ def ours(inputs: Inputs, setting: EpisodicSpec, indices: range, steps: int | Non
     return tuning.logits(images.query)
 
 
-def plain(inputs: Inputs, setting: EpisodicSpec, i: int, steps: int | None = None) -> Tensor:
-    """Query logits (q, n_way) of one episode: deep copy, autograd and torch.optim.SGD."""
-    assert inputs.backbone is not None
-    e, h, dataset, backbone = setting.episode, setting.head, inputs.dataset, inputs.backbone
-    dtype = getattr(torch, h.dtype)
-    network = copy.deepcopy(backbone.module).to(dtype).train(False)
-    others = [m for m in network.modules() if not isinstance(m, nn.Conv2d | nn.Linear)]
-    tuned = [p for m in others for p in m.parameters(recurse=False)]
-    for p in tuned:
-        p.requires_grad_(True)
-    for module in network.modules():
-        if is_norm(module):
+class PlainTuning:
+    """A deep copy of a network with a head, tuned by autograd and torch.optim.SGD."""
+
+    def __init__(self, backbone: Backbone, setting: EpisodicSpec) -> None:
+        h, a, self.backbone = setting.head, setting.affine, backbone
+        self.dtype = getattr(torch, h.dtype)
+        self.network = copy.deepcopy(backbone.module).to(self.dtype).train(False)
+        device = next(self.network.parameters()).device
+        self.head = nn.Linear(backbone.facts.feature_dim, 5).to(device, self.dtype)
+        others = [m for m in self.network.modules() if not isinstance(m, nn.Conv2d | nn.Linear)]
+        tuned = [p.requires_grad_(True) for m in others for p in m.parameters(recurse=False)]
+        for module in filter(is_norm, others):
             module.train(setting.bn_mode == "train")
-    start = draw_linear_init(
-        backbone.facts.feature_dim, 5, e.digest(), dataset.name, i, "head-init"
-    )
-    head = nn.Linear(backbone.facts.feature_dim, 5).to(dtype)
-    with torch.no_grad():
-        head.weight.copy_(torch.from_numpy(start[:-1].T))
-        head.bias.copy_(torch.from_numpy(start[-1]))
-    a = setting.affine
-    assert a is not None
-    optimizers = [
-        torch.optim.SGD(head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay),
-        torch.optim.SGD(tuned, a.lr, a.momentum, a.dampening, a.weight_decay),
-    ]
+        assert a is not None
+        self.optimizers = [
+            torch.optim.SGD(self.head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay),
+            torch.optim.SGD(tuned, a.lr, a.momentum, a.dampening, a.weight_decay),
+        ]
+
+    def logits(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.network(self.backbone.normalised(images).to(self.dtype)))
+        return scores
+
+    def step(self, images: Tensor, labels: Tensor) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        cross_entropy(self.logits(images), labels).backward()
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+
+def plain(inputs: Inputs, setting: EpisodicSpec, i: int, steps: int | None = None) -> Tensor:
+    """Query logits (q, n_way) of one episode by a plain loop."""
+    assert inputs.backbone is not None
+    e, name, tuning = setting.episode, inputs.dataset.name, PlainTuning(inputs.backbone, setting)
+    dim = inputs.backbone.facts.feature_dim
+    start = torch.from_numpy(draw_linear_init(dim, 5, e.digest(), name, i, "head-init"))
+    tuning.head.load_state_dict({"weight": start[:-1].T, "bias": start[-1]})
     support, query = images(inputs, setting, i)
     labels = torch.arange(5).repeat_interleave(e.k_shot)
-    for batch in islice(orders(setting, dataset.name, i), steps):
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-        x = backbone.normalised(support[batch]).to(dtype)
-        cross_entropy(head(network(x)), labels[batch]).backward()
-        for optimizer in optimizers:
-            optimizer.step()
+    for batch in islice(orders(setting, name, i), steps):
+        tuning.step(support[batch], labels[batch])
+    tuning.network.eval()
     with torch.no_grad():
-        scores: Tensor = head(network.eval()(backbone.normalised(query).to(dtype)))
-    return scores
+        return tuning.logits(query)
 
 
 def orders(setting: EpisodicSpec, name: str, i: int) -> Iterator[Tensor]:
