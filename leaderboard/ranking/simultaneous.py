@@ -12,7 +12,7 @@ episodes by its standard error, with the degrees of freedom of Welch and Sattert
 The first is Tukey's test with an error for each pair. Games and Howell (J. Educ. Statistics 1,
 1976, 113-125) compare t sqrt(2) with the studentized range instead, as if all pairs had one error:
 their level is .06 for 100 rows over 100 episodes and .39 over 5. With few episodes the second one
-holds its level and loses power (`python -m benchmarks.tiers`).
+holds its level and loses power (tests/benchmarks/tiers.py).
 """
 
 import math

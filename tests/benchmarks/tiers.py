@@ -6,16 +6,15 @@ Each line is one setting: kind of board, rows K, episodes n, seeds per row, and 
     first   mean size of tier 1 on boards where one row is worse by `--gap` standard errors
     power   share of these boards on which that row is outside tier 1
 
-Rules: `holm` (z test, Holm over the leader's comparisons, as if it had been chosen before);
-`bonferroni` and `range`, the two halves of `simultaneous-tiers-2` used at every n, and that itself.
-Boards: `equal` variances, `unequal` ones, and `correlated` rows, groups of which share outcomes.
-Accuracies have the resolution of 75 queries.
+Rules: `simultaneous-tiers-2`, and `holm` (z test, Holm over the leader's comparisons, as if it had
+been chosen before). Boards: `equal` variances, `unequal` ones, and `correlated` rows, groups of
+which share outcomes. Accuracies have the resolution of 75 queries.
 
 With `--spread` (in points, .05,.2,.5) each run of a recipe differs by that standard deviation, and
 equal rows are recipes of equal mean. Rows have `--seeds` seeds each, or `mixed`: 1, 2, 3 and 5 in
-turn, the last one 5. Only `simultaneous-tiers-2` uses seeds; the other rules compare means over
-them and split equal recipes, as it does on rows of one seed only. Where other rows have several it
-ranks those of one apart: `wrong` and `power` are of the rows of several, `apart` those of one.
+turn, the last one 5. `simultaneous-tiers-2` uses seeds; `holm` compares means over them and splits
+equal recipes, as both do on rows of one seed only. Where other rows have several seeds, those of
+one are ranked apart and do not count.
 
 `--recipes` says whose seeds spread so: `equal` all recipes, `alternating` every second one,
 `quarter` every fourth, `lone` a single one, and the others a tenth of it; `uniform` spreads have
@@ -35,8 +34,7 @@ from numpy.typing import NDArray
 from fsbench.core import statistics
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.simultaneous import exceed_range, exceed_student
-from leaderboard.ranking.tiers import ALPHA, compare_with_leader, find_worse
+from leaderboard.ranking.tiers import compare_with_leader, find_worse
 
 Matrix = NDArray[np.float64]
 Board = list[Matrix]
@@ -115,15 +113,14 @@ def compare(board: Board, with_seeds: bool = False) -> tuple[PairwiseGaps, list[
     return PairwiseGaps({name: [contenders[name]["c"]] for name in order}), order
 
 
-def rank(board: Board, apart: bool = False) -> set[int]:
+def rank(board: Board) -> set[int]:
     """Return the rows outside tier 1 by the rule of boards, as `rank_entries` does.
 
-    apart: those of one seed, among each other; else those of several, or all if none has several.
+    They are rows of several seeds, or any if none has several.
     """
     pairs, order = compare(board, with_seeds=True)
     several = [name for name in order if len(board[int(name)]) > 1] or order
-    rows = [name for name in order if name not in several] if apart else several
-    return set(map(int, find_worse(*compare_with_leader(pairs, rows)))) if rows else set()
+    return set(map(int, find_worse(*compare_with_leader(pairs, several))))
 
 
 def rank_by_holm(board: Board) -> set[int]:
@@ -134,21 +131,9 @@ def rank_by_holm(board: Board) -> set[int]:
     return set(map(int, find_worse(gaps, p)))
 
 
-def rank_half(board: Board, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> set[int]:
-    """Return the rows outside tier 1 by one half of the rule of boards, whatever the episodes."""
-    pairs, order = compare(board)
-    gaps = pairs.behind(order[0], order[1:])
-    t = np.where(gaps.se > 0, gaps.gap / gaps.se, 1e6 * (gaps.gap > 0))
-    p = exceed(t, len(order), gaps.freedom)
-    return {int(name) for name, value in zip(gaps, p, strict=True) if value < ALPHA}
-
-
 RULES: dict[str, Callable[[Board], set[int]]] = {
     "holm": rank_by_holm,
-    "bonferroni": lambda board: rank_half(board, exceed_student),
-    "range": lambda board: rank_half(board, exceed_range),
     "simultaneous-tiers-2": rank,
-    "apart": lambda board: rank(board, apart=True),
 }
 
 
