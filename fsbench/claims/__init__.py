@@ -4,8 +4,6 @@ NAME.py defines CLAIM by engine.py; `fsbench claims` lists and runs them. A stat
 where its condition holds: what the paper's effect needs (over-fitting, an ascent that reaches
 chance, a bound that bites, arms that learn equally) is measured in the same runs, and a run without
 it says nothing about the statement.
-
-Seeds below a claim's first one were used to choose settings; verdicts come from those after it.
 Outcomes that were recorded lie in outcomes/, NAME.json and (of `--full`) NAME-full.json.
 """
 

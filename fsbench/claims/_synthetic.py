@@ -9,6 +9,7 @@ global threshold), the layers of FC (the last two) or a normaliser after the hea
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy.special import ndtri
 
 from fsbench.claims._training import PLAIN, build_claim_recipe, make_source
 from fsbench.core import seeding
@@ -25,13 +26,11 @@ def draw_source(signal: float, seed: int) -> SourceDataset:
     train, test = (draw_split(signal, n, "synthetic", seed, part) for part, n in sizes)
     classes = [f"{label:03b}" for label in range(CLASSES)]
     scale = 0.0, 1 / 255  # the loader's normalisation changes nothing
-    return make_source("synthetic", f"synthetic-{signal:g}-{seed}", train, test, classes, scale)
+    return make_source(f"synthetic-{signal:g}-{seed}", train, test, classes, scale)
 
 
 def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
     """Draw n vectors and labels from the stream `names`, with the same noise at every signal."""
-    from scipy.special import ndtri
-
     labels = (seeding.uniforms((n,), *names, "labels") * CLASSES).astype(np.int64)
     values = np.zeros((n, 3 * SIDE * SIDE), np.float32)
     tiny = np.finfo(np.float64).tiny

@@ -17,9 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.datasets import load_digits
+from torch import Tensor
 
 from fsbench.claims.engine import ClaimJob
 from fsbench.core import seeding
@@ -30,11 +32,9 @@ from fsbench.data.loading import list_source
 from fsbench.data.source import SourceDataset, Split, decode_source
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import Recipe
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from pretrain.training.context import Context
+from pretrain.training.context import Context
+from pretrain.training.loop import train_recipe
+from pretrain.weights.surgery import get_weight
 
 SIDE, COLOUR_SIDE, CLASSES = 8, 16, 10
 IMAGES, VALIDATION, COLOUR_VALIDATION = 1797, 360, 1000
@@ -60,8 +60,6 @@ def load_digits_source(
     zoom: enlarge every pixel to zoom x zoom, for networks that need larger images; noise: part of
     the training images that get a wrong label, drawn evenly from the other nine.
     """
-    from sklearn.datasets import load_digits
-
     digits = load_digits()
     grey = np.rint(digits.images * (255 / 16)).astype(np.uint8)
     images = np.repeat(grey[:, None], 3, axis=1).repeat(zoom, axis=2).repeat(zoom, axis=3)
@@ -74,18 +72,14 @@ def load_digits_source(
     scale = float(images[used].mean() / 255), float(images[used].std() / 255)
     key = f"digits-{seed}-{train}-zoom{zoom}-noise{noise:g}"
     tested = Split(images[val], labels[val])
-    return make_source("digits", key, taught, tested, "0123456789", scale)
+    return make_source(key, taught, tested, "0123456789", scale)
 
 
 def make_source(
-    name: str,
-    key: str,
-    train: Split,
-    val: Split,
-    classes: Sequence[str],
-    scale: tuple[float, float],
+    key: str, train: Split, val: Split, classes: Sequence[str], scale: tuple[float, float]
 ) -> SourceDataset:
-    """Return a source made in memory; key: its own name and fingerprint; scale: mean, std."""
+    """Return a source made in memory; key: its NAME-SETTINGS and fingerprint; scale: mean, std."""
+    name = key.partition("-")[0]
     facts = make_custom_facts(name, classes, train.labels.tolist(), "made in memory")
     mean, std = ((value, value, value) for value in scale)
     return SourceDataset(key, facts, train, val, key, mean=mean, std=std)
@@ -123,10 +117,7 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
 
 
 def build_claim_recipe(
-    methods: Sequence[Mapping[str, Any]],
-    plan: Mapping[str, object],
-    seed: int,
-    **fields: object,
+    methods: Sequence[Mapping[str, Any]], plan: Mapping[str, object], seed: int, **fields: object
 ) -> Recipe:
     """Build a recipe without augmentation, on digits unless `fields` name another source."""
     name = f"paper/{'+'.join(method['name'] for method in methods)}"
@@ -169,8 +160,6 @@ def train_once(
     recipe: Recipe, source: SourceDataset, watch: Callable[[Any], Any] = lambda ctx: None
 ) -> TrainedRun:
     """Train in a temporary folder; `watch` measures the context after setup and every epoch."""
-    from pretrain.training.loop import train_recipe
-
     watched: list[Any] = []
     with TemporaryDirectory() as folder:
         out = Path(folder) / "run"
@@ -186,8 +175,6 @@ def read_accuracies(folder: Path) -> TrainedRun:
     return TrainedRun(test, stages, [100 * row["train_accuracy"] for row in log])
 
 
-def get_kernels(ctx: "Context") -> "list[Tensor]":
+def get_kernels(ctx: Context) -> list[Tensor]:
     """Return the weights of the convolutions and linear layers, in forward order."""
-    from pretrain.weights import surgery
-
-    return [surgery.get_weight(ctx.model, f"{name}.weight").detach() for name in ctx.roles.layers]
+    return [get_weight(ctx.model, f"{name}.weight").detach() for name in ctx.roles.layers]

@@ -135,8 +135,7 @@ def judge_gains(what: str, published: str, ours: str, gains: Sequence[float]) ->
 
 
 class Runs(dict[Any, list[Mapping[str, Any]]]):
-    """Quantities of every run by name: by arm, in the order of seeds. An arms argument is one arm,
-    or a list of arms."""
+    """Quantities of every run by name: by arm, in the order of seeds; arms: one, or a list."""
 
     def collect(self, quantity: str, arms: Any) -> list[Any]:
         chosen = arms if isinstance(arms, list) else [arms]
@@ -186,8 +185,8 @@ class ClaimStatement(Frozen):
         conditions = tuple(part for part in judgements if isinstance(part, ClaimCondition))
         figures = tuple(part for part in judgements if isinstance(part, ClaimFigure))
         failed = [condition for condition in conditions if not condition.holds]
-        missed = [figure for figure in figures if figure.verdict != "reproduced"]
-        missed.sort(key=lambda figure: figure.verdict == "direction only")
+        missed = [figure for figure in figures if figure.verdict == "not reproduced"]
+        missed += [figure for figure in figures if figure.verdict == "direction only"]
         directed = sum(figure.verdict != "not reproduced" for figure in figures)
         verdict = choose_verdict(not missed, directed >= 0.9 * len(figures))
         reason = f"{len(figures) - len(missed)} of {len(figures)} figures reproduced"

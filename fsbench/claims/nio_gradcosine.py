@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from statistics import mean
-from typing import TYPE_CHECKING
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Judgements, Runs
 from fsbench.core import seeding
 from pretrain.recipes.recipe import Recipe
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
+from pretrain.training.context import Context
 
 SLACK, EXACT, LEAST = 1.1, 1e-6, 0.01
 """Overshoot of the cap by its last step; float32 rounding; smallest factor of a weight."""
@@ -46,7 +43,7 @@ def build_nio_recipe(job: ClaimJob) -> Recipe:
     )
 
 
-def measure_effect(ctx: "Context") -> dict[str, float]:
+def measure_effect(ctx: Context) -> dict[str, float]:
     """Compare a network after NIO with its plain initialisation.
 
     misfit: largest |w - m w0| over max |w0| of a tensor with factor m; zero, still zero: numbers of

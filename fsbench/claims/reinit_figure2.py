@@ -2,15 +2,13 @@
 
 from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING
+
+from pandas import DataFrame
+from sklearn.tree import DecisionTreeClassifier, export_text
 
 from fsbench.claims import engine
 from fsbench.claims.engine import Judgements, Runs
 from pretrain.recipes.reinit_study import Table2Row, load_table2, table2_networks
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from sklearn.tree import DecisionTreeClassifier
 
 ROWS, DEPTH, LEAF = 72, 4, 7
 GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", ("vgg16",), "FC"))
@@ -23,11 +21,8 @@ def select_best_method(row: Table2Row) -> str:
 
 
 @cache
-def fit_tree() -> "tuple[DecisionTreeClassifier, DataFrame]":
+def fit_tree() -> tuple[DecisionTreeClassifier, DataFrame]:
     """Return the tree and its features of every row; networks are indicators."""
-    from pandas import DataFrame
-    from sklearn.tree import DecisionTreeClassifier
-
     rows = DataFrame(load_table2())
     features = rows[["train_images", "classes"]].assign(
         augmentation=rows.setting != "plain",
@@ -59,8 +54,6 @@ def judge_groups(runs: Runs) -> Judgements:
 
 
 def describe_tree() -> list[str]:
-    from sklearn.tree import export_text
-
     tree, features = fit_tree()
     text = export_text(tree, feature_names=list(features), decimals=1)
     alone = [f"{name}: {describe_counts(count_predictions(name))}" for name in table2_networks()]

@@ -5,6 +5,8 @@ from functools import cache
 from itertools import combinations, permutations
 from typing import NamedTuple
 
+from scipy.stats import binomtest
+
 from fsbench.claims import engine
 from fsbench.claims.engine import Judgements, Runs
 from fsbench.core.statistics import holm
@@ -49,8 +51,6 @@ class MethodComparison(NamedTuple):
 @cache
 def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
     """Compare every ordered pair (better, worse) of methods on a network."""
-    from scipy.stats import binomtest
-
     rows = [row.accuracy for row in load_table2() if row.network == network]
     pairs = list(combinations(table2_methods(), 2))
     wins = {(a, b): sum(row[a] > row[b] for row in rows) for a, b in permutations(rows[0], 2)}

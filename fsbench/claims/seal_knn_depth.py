@@ -4,6 +4,7 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
+from fsbench.backbones import load_classifier
 from fsbench.claims import _training, engine, seal_ascent
 from fsbench.claims.engine import ClaimJob, Judgements, Runs
 from fsbench.claims.seal_ascent import GENERATIONS
@@ -13,6 +14,8 @@ from fsbench.data.loading import load_source
 from fsbench.data.source import SourceDataset
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import train_recipe
+from protocols.analyses.knn_depth import probe_blocks
 
 EPOCHS, IMAGES = 16, 500
 FULL_SOURCE, FULL_SUBSET = "tinyimagenet", SourceSubset(classes=50, images_per_class=250)
@@ -33,10 +36,6 @@ def measure(job: ClaimJob) -> dict[str, object]:
     depth: mean prediction depth; fit: training accuracy (%) at the end; low: highest one in the
     last epoch of an ascent; chance: that of guessing.
     """
-    from fsbench.backbones import load_classifier
-    from pretrain.training.loop import train_recipe
-    from protocols.analyses.knn_depth import probe_blocks
-
     if job.settings.full:
         chosen, source = prepare_full(job)
     else:

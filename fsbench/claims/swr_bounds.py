@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from itertools import permutations
 from statistics import mean
-from typing import TYPE_CHECKING
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimJob, Judgements, Runs
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
+from pretrain.training.context import Context
+from pretrain.weights.surgery import frobenius_norms
+from protocols.analyses.balancedness import compute_balancedness
 
 DIGITS, COLOUR = "digits with wrong labels", "colour images"
 METHODS = {"vanilla": "normal", "SWR": "swr"}
@@ -29,8 +28,7 @@ def measure(job: ClaimJob) -> dict[str, object]:
         source = _training.load_colour_source(job, 1000)
     else:
         source = _training.load_digits_source(job.seed, noise=_training.NOISE)
-    lam = {"lam": LAMS[name]} if method == "SWR" else {}
-    chosen = {"name": METHODS[method]} | lam
+    chosen = {"name": METHODS[method]} | ({"lam": LAMS[name]} if method == "SWR" else {})
     recipe = _training.build_swr_recipe(chosen, source, job.seed, EPOCHS[name])
     run = _training.train_once(recipe, source, measure_layers)
     norms, sizes, balance = zip(*run.watched, strict=True)
@@ -44,11 +42,8 @@ def measure(job: ClaimJob) -> dict[str, object]:
     }
 
 
-def measure_layers(ctx: "Context") -> tuple[list[float], list[int], float]:
+def measure_layers(ctx: Context) -> tuple[list[float], list[int], float]:
     """Return the norm and the number of elements of every layer, and the balancedness."""
-    from pretrain.weights.surgery import frobenius_norms
-    from protocols.analyses.balancedness import compute_balancedness
-
     kernels = _training.get_kernels(ctx)
     sizes = [kernel.numel() for kernel in kernels]
     return frobenius_norms(kernels).tolist(), sizes, compute_balancedness(kernels)

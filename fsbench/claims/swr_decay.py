@@ -6,6 +6,7 @@ from typing import Any
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimJob, Judgements, Runs
+from pretrain.weights.surgery import frobenius_norms
 
 EPOCHS, LAM, DROPS = 80, 1e-2, (0.5, 0.75)
 METHODS: dict[str, dict[str, object]] = {
@@ -19,8 +20,6 @@ GROWN, ROOM = {"vanilla": 25.0, "SWR": 5.0, "SWR + re-init": 5.0}, 95.0
 
 def measure(job: ClaimJob) -> dict[str, object]:
     """Train with a method; measure the norm of all weights and the test accuracy (%)."""
-    from pretrain.weights.surgery import frobenius_norms
-
     source = _training.load_digits_source(job.seed)
     drops: dict[str, Any] = {"schedule": "step", "milestones": DROPS, "gamma": 0.1}
     recipe = _training.build_swr_recipe(METHODS[job.arm], source, job.seed, EPOCHS, **drops)

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from copy import deepcopy
 from itertools import pairwise, product
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimJob, Judgements, Runs
 from fsbench.data.source import SourceDataset
+from pretrain.methods.swr import bias_factors, multiply_tensors
 from pretrain.recipes.recipe import Recipe
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from pretrain.training.context import Context
+from pretrain.training.batches import InputNormalizer, load_split
+from pretrain.training.context import Context
 
 SCALES = (0.9, 0.7, 0.5, 0.3, 0.1)
 TRAINED, ROOM = 90.0, 95.0
@@ -59,29 +60,18 @@ def measure(job: ClaimJob) -> dict[str, Any]:
     return {"last": run.test[-1], "best": max(run.test), "fit": run.train[-1], **scaled}
 
 
-def rescale_copy(
-    model: "nn.Module", layers: Sequence[str], c: float, corrected: bool
-) -> "nn.Module":
+def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: bool) -> nn.Module:
     """Return a copy with every weight times c; corrected: with biases scaled by Theorem 1."""
-    import torch
-
-    from pretrain.methods.swr import bias_factors, multiply_tensors
-
     other, scales = deepcopy(model), torch.full((len(layers),), c)
-    factors = {f"{name}.weight": scale for name, scale in zip(layers, scales, strict=True)}
+    factors = dict(zip((f"{name}.weight" for name in layers), scales, strict=True))
     if corrected:
-        biases = zip(layers, bias_factors(scales, None), strict=True)
-        factors |= {f"{name}.bias": factor for name, factor in biases}
+        factors |= zip((f"{name}.bias" for name in layers), bias_factors(scales, None), strict=True)
     multiply_tensors(other, factors)
     return other
 
 
-def predict_test_labels(model: "nn.Module", source: SourceDataset) -> "Tensor":
+def predict_test_labels(model: nn.Module, source: SourceDataset) -> Tensor:
     """Return the predicted class of every test image, computed in float64."""
-    import torch
-
-    from pretrain.training.batches import InputNormalizer, load_split
-
     cpu = torch.device("cpu")
     images = InputNormalizer(source, cpu)(load_split(source.val, cpu)[0])
     with torch.no_grad():
@@ -89,10 +79,10 @@ def predict_test_labels(model: "nn.Module", source: SourceDataset) -> "Tensor":
     return logits.argmax(dim=1)
 
 
-def continue_training(model: "nn.Module", recipe: Recipe, source: SourceDataset) -> float:
+def continue_training(model: nn.Module, recipe: Recipe, source: SourceDataset) -> float:
     """Train from these weights; return the best test accuracy (%)."""
 
-    def start(ctx: "Context") -> None:
+    def start(ctx: Context) -> None:
         if ctx.clock.step == 0:
             ctx.model.load_state_dict(model.state_dict())
 

@@ -3,14 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Judgements, Runs
 from pretrain.recipes.recipe import Recipe
-
-if TYPE_CHECKING:
-    from protocols.analyses.weight_percentiles import WeightSpread
+from protocols.analyses import weight_percentiles as spreads
 
 A, B = 0.8, 0.5
 """The paper's choice for ResNet-34 on CIFAR-10, the network of its figures."""
@@ -32,10 +30,8 @@ PHASES = {START: (8, 5e-4, "constant"), END: (60, 1e-4 * STEPS / END_STEPS, "ste
 
 def measure(job: ClaimJob) -> dict[str, Any]:
     """Train an arm in a phase; measure the weights initially and after every epoch."""
-    from protocols.analyses.weight_percentiles import measure_percentiles
-
     recipe, source = build_compander_recipe(job), _training.load_colour_source(job, IMAGES)
-    run = _training.train_once(recipe, source, lambda ctx: measure_percentiles(ctx.model))
+    run = _training.train_once(recipe, source, lambda ctx: spreads.measure_percentiles(ctx.model))
     return {"accuracy": run.stages[-1], "fit": run.train[-1], **summarize_weights(run.watched)}
 
 
@@ -61,18 +57,17 @@ def build_compander_recipe(job: ClaimJob) -> Recipe:
     )
 
 
-def summarize_weights(epochs: "Sequence[Mapping[str, WeightSpread]]") -> dict[str, Any]:
+def summarize_weights(epochs: Sequence[Mapping[str, spreads.WeightSpread]]) -> dict[str, Any]:
     """Return the quantities of the weights, of the first convolution unless stated.
 
     start: initial percentiles of all layers; peak: largest |w| of all layers and epochs, in units
     of the bound; dead, later: final share (%) of dead weights, and its mean over the later layers;
     width: final distance of the 16th and the 84th percentile.
     """
-    from protocols.analyses.weight_percentiles import ALL, PERCENTILES
-
-    first, end = [epoch[FIRST] for epoch in epochs], epochs[-1]
-    lines = {f"{p:g} %": [s.percentiles[i] for s in first] for i, p in enumerate(PERCENTILES)}
+    first, percents = [epoch[FIRST] for epoch in epochs], enumerate(spreads.PERCENTILES)
+    lines = {f"{p:g} %": [spread.percentiles[i] for spread in first] for i, p in percents}
     largest, dead = [spread.largest for spread in first], [100 * spread.dead for spread in first]
+    later = [s.dead for name, s in epochs[-1].items() if name not in (FIRST, spreads.ALL)]
     return {
         "start": [p for spread in epochs[0].values() for p in spread.percentiles],
         "peak": max(s.largest for epoch in epochs for s in epoch.values()) / BOUND,
@@ -81,7 +76,7 @@ def summarize_weights(epochs: "Sequence[Mapping[str, WeightSpread]]") -> dict[st
         "|w| < 0.01 (%)": dead,
         "largest": max(largest),
         "dead": dead[-1],
-        "later": 100 * mean(s.dead for layer, s in end.items() if layer not in (FIRST, ALL)),
+        "later": 100 * mean(later),
         "width": lines["84 %"][-1] - lines["16 %"][-1],
     }
 

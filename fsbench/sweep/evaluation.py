@@ -1,6 +1,7 @@
 """Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -70,19 +71,16 @@ class EvaluationJob(Job):
         )
 
     def done(self, options: SweepOptions) -> bool:
-        facts = self.backbone.facts(options)
+        facts, n, title = self.backbone.facts(options), self.request.n_episodes, self.backbone.title
         if facts is None:
             return False
-        for task, images in self.images.items():
-            where = facts, images, self.spec(task)
-            store = ResultStore(options.results, *where, model=self.backbone.title)
-            episodes = () if task.probe else np.arange(self.request.n_episodes)
-            try:
-                if not store.complete_result(episodes):
+        with suppress(ValidationFailed):  # of other images or damaged: running the job says so
+            for task, images in self.images.items():
+                store = ResultStore(options.results, facts, images, self.spec(task), model=title)
+                if not store.complete_result(() if task.probe else np.arange(n)):
                     return False
-            except ValidationFailed:  # of other images or damaged: running the job says so
-                return False
-        return True
+            return True
+        return False
 
     def run(self, options: SweepOptions) -> None:
         models, output = self.backbone.models(options), options.results

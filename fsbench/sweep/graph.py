@@ -24,7 +24,6 @@ from pretrain import METHODS
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe, Scale, fit_round_steps
 
-ALL = "all"
 SCALES: tuple[str, ...] = get_args(Scale)
 
 
@@ -35,7 +34,7 @@ def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterato
     """
     if "seed" in runs.set:
         raise UsageError("`set` has a seed", fix="write it as seeds: [0]")
-    of_file = METHODS.names() if ALL in runs.methods else runs.methods or (None,)
+    of_file = METHODS.names() if "all" in runs.methods else runs.methods or (None,)
     names = [*of_file, *map(registry.load_code, more_methods)]
     fields = {**(plan.scenario_fields(runs.scenario) if runs.scenario else {}), **runs.set}
     for seed, base, methods in product(runs.seeds, runs.recipes, names):
@@ -46,14 +45,14 @@ def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterato
 
 
 def derive_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
-    if base not in SCALES:
-        return registry.compose_methods(registry.load_recipe(base), methods, fields)
-    if methods is None:
-        raise UsageError(f"'{base}' is a scale", fix=f"give `methods`, or a recipe: {base}/normal")
-    name = f"{base}/{methods}"
-    if name in registry.recipe_names():
-        return registry.load_recipe(name).replace(fields)
-    return registry.compose_methods(registry.load_recipe(f"{base}/normal"), methods, fields)
+    if base in SCALES:
+        if methods is None:
+            fix = f"give `methods`, or a recipe: {base}/normal"
+            raise UsageError(f"'{base}' is a scale", fix=fix)
+        if (name := f"{base}/{methods}") in registry.recipe_names():
+            return registry.load_recipe(name).replace(fields)
+        base = f"{base}/normal"
+    return registry.compose_methods(registry.load_recipe(base), methods, fields)
 
 
 def matched_controls(recipe: Recipe) -> Iterator[Recipe]:

@@ -4,7 +4,7 @@ import os
 from abc import abstractmethod
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from fsbench import data
 from fsbench.api.machine import RunContext
@@ -12,13 +12,10 @@ from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, raise_on_signals
 from fsbench.core.specs import Frozen, SourceSubset
-
-if TYPE_CHECKING:
-    from fsbench.data import SourceDataset
-    from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import Recipe
 
 
-def read_source(recipe: "Recipe", options: SweepOptions) -> "SourceDataset":
+def read_source(recipe: Recipe, options: SweepOptions) -> data.SourceDataset:
     """Read the images that the recipe trains on, once per process."""
     key = recipe.source, recipe.decoded_size, recipe.source_subset
     return _read_source(*key, options.data, options.cache_folder)
@@ -27,7 +24,7 @@ def read_source(recipe: "Recipe", options: SweepOptions) -> "SourceDataset":
 @cache
 def _read_source(
     ref: str, size: int, subset: SourceSubset | None, roots: Any, folder: Path
-) -> "SourceDataset":
+) -> data.SourceDataset:
     return data.load_source(ref, data.DataRoots.parse(roots), folder, size, subset=subset)
 
 

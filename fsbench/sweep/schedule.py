@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
@@ -92,8 +94,6 @@ def run_sweep(
 @contextmanager
 def lock_sweep(output: Path) -> Iterator[None]:
     """Lock the folder of a sweep. Raise FsbenchError if another one is running there."""
-    from filelock import FileLock, Timeout
-
     output.mkdir(parents=True, exist_ok=True)
     try:
         acquired = FileLock(output / ".lock").acquire(timeout=0)

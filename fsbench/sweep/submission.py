@@ -41,13 +41,6 @@ class SubmissionJob(Job):
     def name(self) -> str:
         return format_entry_name(self.entries, self.backbones[0])
 
-    @property
-    def declaration(self) -> Declaration:
-        first, fields = self.backbones[0], {**dict(self.entries), "name": self.name}
-        if isinstance(first, TrainingJob):
-            fields["pretraining_data"] = (first.recipe.source,)
-        return Declaration.model_validate(fields)
-
     def done(self, options: SweepOptions) -> bool:
         """Return whether the board holds all results that it has a column for."""
         if options.board is None:
@@ -68,8 +61,11 @@ class SubmissionJob(Job):
         replaces = any(is_entry_of(self.name, backbone, options) for backbone in seeds)
         for backbone in seeds if replaces else ():
             copy_missing_results(options.board / self.name, options.results, backbone)
-        models = [backbone.title for backbone in seeds]
-        submit(options.results, options.board, self.declaration, models=models, replace=replaces)
+        fields = {**dict(self.entries), "name": self.name}
+        if isinstance(seeds[0], TrainingJob):
+            fields["pretraining_data"] = (seeds[0].recipe.source,)
+        declaration, models = Declaration.model_validate(fields), [seed.title for seed in seeds]
+        submit(options.results, options.board, declaration, models=models, replace=replaces)
 
 
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
@@ -88,7 +84,7 @@ def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> b
     """Return whether the board has this entry, and it is of this backbone.
 
     Raises ValidationFailed where its results are of other weights than those of this sweep, which a
-    recipe gives on another kind of machine: an entry holds one network.
+    recipe gives on another kind of machine.
     """
     if options.board is None:
         return False

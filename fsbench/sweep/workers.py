@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.queues import SimpleQueue
 
+import torch
+
 from fsbench.core.registry import CODE
+from pretrain import METHODS
 
 
 class Workers(ProcessPoolExecutor):
@@ -38,8 +41,6 @@ class Workers(ProcessPoolExecutor):
 
 def start_worker(slots: "SimpleQueue[str | None]", code: Sequence[str]) -> None:
     """Set up a worker: ignore Ctrl-C, which the sweep handles; exit when the sweep is killed."""
-    from pretrain import METHODS
-
     for reference in code:  # jobs refer to its class
         METHODS.add(reference)
     gpu = slots.get()
@@ -58,8 +59,6 @@ def exit_with_parent() -> None:
 
 def find_gpus(device: str) -> list[str]:
     """Return the GPUs of this machine as CUDA names them; [] where `device` is one, or none."""
-    import torch
-
     if device not in ("auto", "cuda"):
         return []
     count = torch.cuda.device_count()
