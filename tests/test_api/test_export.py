@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 import timm
 import torch
@@ -11,7 +12,7 @@ import yaml
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine
 from support.reading import read
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
@@ -71,9 +72,9 @@ def load_timm(folder: Path, **options: Any) -> nn.Module:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_timm_loads_a_run_with_equal_features(name: str, tmp_path: Path) -> None:
+def test_timm_loads_a_run_with_equal_features(name: str, tmp_path: Path, cli: CommandLine) -> None:
     folder, out, side = make_run(tmp_path / "r-s0", name), tmp_path / "out", SIDES.get(name, 32)
-    assert call("export", f"run:{folder}", "-o", out) == 0
+    cli("export", f"run:{folder}", "-o", out)
     config = json.loads((out / "config.json").read_text())
     assert NETWORKS[name].items() <= config.items()
     backbone = load_backbone(f"run:{folder}")
@@ -94,19 +95,22 @@ def test_timm_loads_a_run_with_equal_features(name: str, tmp_path: Path) -> None
     assert (resize.size, tuple(crop.size)) == (int(1.15 * side), (side, side))
 
 
-def test_a_network_of_timm_needs_no_fsbench_and_another_says_so(tmp_path: Path) -> None:
-    for name, width, needs in (
-        ("seal_resnet50", None, False), ("seal_resnet50", 16, True), ("pilot_resnet", None, True),
-    ):  # fmt: skip
-        out = tmp_path / f"out-{name}-{width}"
-        assert call("export", make_run(tmp_path / f"{name}-{width}", name, width), "-o", out) == 0
-        card = (out / "README.md").read_text()
-        assert ("register_in_timm()" in card) == needs
-        code = card.partition("```python\n")[2].partition("```")[0].replace("DIR", str(out))
-        namespace: dict[str, Any] = {}
-        exec(code, namespace)
-        assert namespace["model"](torch.zeros(1, 3, 32, 32)).shape[1] in {2048, 512, 256}
-        assert namespace["transform"] is not None
+@pytest.mark.parametrize(
+    ("name", "width", "dim"),
+    [("seal_resnet50", None, 2048), ("seal_resnet50", 16, 512), ("pilot_resnet", None, 256)],
+)
+def test_the_code_of_the_card_loads_the_network(
+    name: str, width: int | None, dim: int, tmp_path: Path, cli: CommandLine
+) -> None:
+    """A network of timm needs no fsbench."""
+    cli("export", make_run(tmp_path / "run", name, width), "-o", tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert ("register_in_timm()" in card) == (dim < 2048)
+    code = card.partition("```python\n")[2].partition("```")[0]
+    namespace: dict[str, Any] = {}
+    exec(code.replace("DIR", str(tmp_path / "out")), namespace)
+    assert namespace["model"](torch.zeros(1, 3, 32, 32)).shape[1] == dim
+    assert namespace["transform"] is not None
 
 
 def test_every_network_has_a_name_in_timm_once() -> None:
@@ -115,29 +119,26 @@ def test_every_network_has_a_name_in_timm_once() -> None:
     assert {f"fsbench_{name}" for name in PRESETS} <= set(timm.list_models())
 
 
-def test_normalisers_of_a_method_are_exported_or_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_normalisers_of_a_method_are_exported_or_refused(tmp_path: Path, cli: CommandLine) -> None:
     folder = make_run(tmp_path / "a", "toy_resnet", normalizers={"layer1": [8, 1, 1]})
-    assert call("export", folder, "-o", tmp_path / "out") == 0
+    cli("export", folder, "-o", tmp_path / "out")
     with torch.no_grad():
         loaded = load_timm(tmp_path / "out", num_classes=0)(images(32))
         torch.testing.assert_close(loaded, load_backbone(f"run:{folder}").module(images(32)))
     folder = make_run(tmp_path / "b", "timm/resnet10t", normalizers={"layer1": [64, 1, 1]})
-    assert call("export", folder, "-o", tmp_path / "no") == 2
-    assert "normalisers into timm/resnet10t; timm has none" in capsys.readouterr().err
+    shown = cli("export", folder, "-o", tmp_path / "no", code=2).err
+    assert "normalisers into timm/resnet10t; timm has none" in shown
     assert not (tmp_path / "no").exists()
 
 
 def test_wrong_features_are_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
-    from fsbench.api import export
-
     wrong = {("resnet50", 64): ("resnet50", {"norm_layer": "groupnorm"})}
-    monkeypatch.setattr(export, "NATIVE", wrong)
-    assert call("export", make_run(tmp_path / "r", "resnet50"), "-o", tmp_path / "out") == 4
-    assert "gives other features than the run" in capsys.readouterr().err
+    monkeypatch.setattr("fsbench.api.export.NATIVE", wrong)
+    run = make_run(tmp_path / "r", "resnet50")
+    shown = cli("export", run, "-o", tmp_path / "out", code=4).err
+    assert "gives other features than the run" in shown
     assert not (tmp_path / "out").exists()
 
 
@@ -154,45 +155,48 @@ def trained(tmp_path: Path) -> Path:
     return run_folder
 
 
-def test_the_card_of_a_run_gets_the_numbers(trained: Path, tmp_path: Path) -> None:
+def test_the_card_of_a_run_gets_the_numbers(
+    trained: Path, tmp_path: Path, cli: CommandLine
+) -> None:
     out, results = tmp_path / "out", tmp_path / "results"
-    assert call("export", trained, "-o", out) == 0
-    assert call("export", results, "-o", out) == 0
+    cli("export", trained, "-o", out)
+    cli("export", results, "-o", out)
     card = ModelCard.load(out / "README.md")
     assert card.data.library_name == "timm"
     assert "timm.create_model" in card.text
-    rows = [line.split(" | ") for line in card.text.splitlines() if line.startswith("| ")]
-    assert [(row[0], row[1].partition(",")[0]) for row in rows[2:]] == [
+    rows = [line.split(" | ") for line in card.text.splitlines() if line.startswith("| ")][2:]
+    assert [(row[0], row[1].partition(",")[0]) for row in rows] == [
         *(("| ISIC", "5-way 1-shot"), ("| EuroSAT", "5-way 1-shot")),
         ("| EuroSAT", "5-way 5-shot"),
     ]
-    shown = {float(row[2].partition(" ")[0]) for row in rows[2:]}
+    shown = {float(row[2].partition(" ")[0]) for row in rows}
     assert shown == {round(100 * r.score.mean, 2) for r in read(results)}
 
 
-def test_the_hubs_files_are_read_by_its_library(trained: Path, tmp_path: Path) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    out = tmp_path / "out"
-    assert call("export", tmp_path / "results", "-o", out) == 0
+def test_the_hubs_files_are_read_by_its_library(
+    trained: Path, tmp_path: Path, cli: CommandLine
+) -> None:
+    out, results = tmp_path / "out", tmp_path / "results"
+    cli("export", results, "-o", out)
     assert not (out / ".eval_results").exists(), "no benchmark is named"
-    assert call("export", tmp_path / "results", "--benchmark", "lab/cdfsl", "-o", out) == 0
+    cli("export", results, "--benchmark", "lab/cdfsl", "-o", out)
     entries = yaml.safe_load((out / ".eval_results" / "fsbench.yaml").read_text())
-    stored = read(tmp_path / "results")
-    assert {e["value"] for e in entries} == {round(100 * r.score.mean, 2) for r in stored}
-    assert [e["dataset"]["task_id"] for e in entries] == [
-        "isic-5w1s-linear-ibm-32px-n_query=5", "eurosat-5w1s-linear-ibm-32px-n_query=5",
-        "eurosat-5w5s-linear-ibm-32px-n_query=5",
-    ]  # fmt: skip
-    assert {e["dataset"]["id"] for e in entries} == {"lab/cdfsl"}
+    assert {e["value"] for e in entries} == {round(100 * r.score.mean, 2) for r in read(results)}
+    tasks = ("isic-5w1s", "eurosat-5w1s", "eurosat-5w5s")
+    assert [e["dataset"] for e in entries] == [
+        {"id": "lab/cdfsl", "task_id": f"{task}-linear-ibm-32px-n_query=5"} for task in tasks
+    ]
     assert entries[0]["notes"].startswith("5-way 1-shot, linear head, ibm, 32 px")
     assert " over 40 episodes" in entries[0]["notes"]
     assert entries[0]["date"] == "2026-01-01"
-    if hasattr(hub, "parse_eval_result_entries"):
-        parsed = hub.parse_eval_result_entries(entries)
-        assert hub.eval_result_entries_to_yaml(parsed) == entries
+    if hasattr(huggingface_hub, "parse_eval_result_entries"):
+        parsed = huggingface_hub.parse_eval_result_entries(entries)
+        assert huggingface_hub.eval_result_entries_to_yaml(parsed) == entries
 
 
-def test_a_card_that_exists_keeps_its_other_parts(trained: Path, tmp_path: Path) -> None:
+def test_a_card_that_exists_keeps_its_other_parts(
+    trained: Path, tmp_path: Path, cli: CommandLine
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "README.md").write_text(
@@ -201,7 +205,7 @@ def test_a_card_that_exists_keeps_its_other_parts(trained: Path, tmp_path: Path)
         "    metrics:\n    - {type: accuracy, value: 7}\n---\n# Net\n\nAbout it.\n"
     )
     for _ in range(2):
-        assert call("export", tmp_path / "results", "-o", out) == 0
+        cli("export", tmp_path / "results", "-o", out)
     card = ModelCard.load(out / "README.md")
     assert card.data.license == "bsd-3-clause"
     assert card.data.tags == ["mine", "fsbench", "few-shot-learning"]
@@ -210,17 +214,15 @@ def test_a_card_that_exists_keeps_its_other_parts(trained: Path, tmp_path: Path)
     assert card.text.count("### Evaluation by fsbench") == 1
 
 
-def test_what_cannot_be_exported_says_why(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_exported_says_why(trained: Path, tmp_path: Path, cli: CommandLine) -> None:
+    both, out = tmp_path / "both", ("-o", tmp_path / "out")
     cases: tuple[tuple[tuple[object, ...], str], ...] = (
-        ((tmp_path / "both",), "has 2 models"),
-        ((tmp_path / "both", "-m", "zzz"), "has 0 models called zzz"),
+        ((both,), "has 2 models"),
+        ((both, "-m", "zzz"), "has 0 models called zzz"),
         ((trained, "-m", "x"), "belong to results"),
-        (("run:" + str(tmp_path / "none"),), "no finished run"),
+        ((f"run:{tmp_path / 'none'}",), "no finished run"),
     )
     for arguments, text in cases:
-        assert call("export", *arguments, "-o", tmp_path / "out") == 2, arguments
-        assert text in capsys.readouterr().err
+        assert text in cli("export", *arguments, *out, code=2).err
         assert not (tmp_path / "out").exists()
-    assert call("export", tmp_path / "both", "-m", "b", "-o", tmp_path / "out") == 0
+    cli("export", both, "-m", "b", *out)

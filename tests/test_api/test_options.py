@@ -134,6 +134,20 @@ def test_all_entrances_read_an_option_alike(
         assert getattr(block, option) == getattr(expected, option)
 
 
+def test_underscores_are_dashes_and_the_command_line_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for flag in ("--batch-size", "--batch_size", "-b"):
+        assert of_command([flag, "8"], monkeypatch).batch_size == 8
+    tasks = ["-t", "a,b", "-t", "folder:x,y"]
+    assert of_command(tasks, monkeypatch).task_names == ["a", "b", "folder:x,y"]
+    config = tmp_path / "run.yaml"
+    config.write_text("tasks: eurosat,isic\nbatch_size: 4\n")
+    for words, size in ((), 4), (("-b", "16"), 16):
+        options = of_command(["--config", str(config), *words], monkeypatch)
+        assert (options.task_names, options.batch_size) == (["eurosat", "isic"], size)
+
+
 REFUSED: tuple[tuple[str, Any, str], ...] = (
     ("interpolation", "bilinar", "unknown interpolation 'bilinar'\n  fix: did you mean 'bilinear'"),
     ("bn_mode", "evall", "unknown bn mode 'evall'\n  fix: did you mean 'eval'"),

@@ -48,19 +48,6 @@ def test_columns_from_the_run_to_the_board(tmp_path: Path, cli: CommandLine) -> 
         assert f"| toy_scan:5w1s/{head}@ibm 16px |" in shown, "a table per head"
 
 
-def test_shards_resumes_and_one_process_give_the_same_records(
-    tmp_path: Path, cli: CommandLine
-) -> None:
-    parts = [str(tmp_path / name) for name in ("zero", "one")]
-    for i, part in enumerate(parts):
-        cli("episodic", *TASK, "--episodes", "4", "--shard", f"{i}/2", "-o", part)
-    merged, grown = tmp_path / "merged", tmp_path / "grown"
-    cli("results", "merge", *parts, "-o", merged)
-    for n in ("1", "4"):
-        cli("episodic", *TASK, "--episodes", n, "-o", grown)
-    assert digests(merged) == digests(grown)
-
-
 def test_batch_statistics_are_never_silent(tmp_path: Path, cli: CommandLine) -> None:
     task = (*TASK, "--episodes", "2", "-o", str(tmp_path))
     cli("episodic", *task)

@@ -14,9 +14,8 @@ import pytest
 import typer
 from support.cli import CommandLine
 
-from fsbench.api.options import EvaluationOptions
 from fsbench.cli import main, options
-from fsbench.cli.main import PANELS, SETTINGS, build
+from fsbench.cli.main import PANELS, build
 from fsbench.core.errors import UnknownName
 from fsbench.core.progress import format_count
 
@@ -49,36 +48,6 @@ def test_help_of_every_command_shows_all_of_its_options(
     for parameter in parameters.values():
         assert parameter.hidden or max(parameter.opts, key=len)[:20].lower() in shown.lower()
         assert "[" not in (parameter.help or ""), "markup"
-
-
-def small_app() -> typer.Typer:
-    def echo(chosen: EvaluationOptions) -> None:
-        typer.echo(f"{chosen.task_names} {chosen.batch_size}")
-
-    names = ("model", "tasks", "batch_size")
-    command = options.Command(echo, EvaluationOptions, names, has_config=True)
-    app = typer.Typer(context_settings=SETTINGS)
-    app.command()(command.make_callback("echo"))
-    return app
-
-
-@pytest.mark.parametrize("flag", ["--batch-size", "--batch_size", "-b"])
-def test_underscore_and_dash_are_the_same_option(
-    flag: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    small_app()(["-m", "x", "-t", "a,b", "-t", "folder:x,y", flag, "8"], standalone_mode=False)
-    assert capfd.readouterr().out.strip() == "['a', 'b', 'folder:x,y'] 8"
-
-
-def test_config_gives_defaults_and_the_command_line_wins(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "run.yaml"
-    config.write_text("tasks: eurosat,isic\nbatch_size: 4\n")
-    small_app()(["-m", "x", "--config", str(config)], standalone_mode=False)
-    small_app()(["-m", "x", "--config", str(config), "-b", "16"], standalone_mode=False)
-    lines = capfd.readouterr().out.splitlines()
-    assert lines == ["['eurosat', 'isic'] 4", "['eurosat', 'isic'] 16"]
 
 
 @pytest.mark.parametrize(

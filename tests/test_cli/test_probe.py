@@ -1,11 +1,12 @@
 """fsbench probe from end to end: official splits, views, schedules, choices, neighbours, errors."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from support.cli import call
+from support.cli import CommandLine
 from support.reading import probe_records, read
 
 import fsbench
@@ -19,6 +20,7 @@ from fsbench.data.catalog import TARGETS
 FACTS = TARGETS.load("cub200").FACTS
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 TRAIN, TEST = 6, 4
+Probe = Callable[..., tuple[Result, "pytest.CaptureResult[str]"]]
 
 
 @pytest.fixture
@@ -41,62 +43,59 @@ def birds(tmp_path: Path) -> Path:
     return base.parent
 
 
-def probed(birds: Path, out: Path, *more: str) -> list[Result]:
-    """Results of three epochs, in the order of their files."""
-    where = ("--data", str(birds), "-o", str(out), "--cache", str(birds.parent / "cache"))
-    assert call("probe", *CONTROL, *where, "--limit", "3", *more) == 0
-    return read(out)
+@pytest.fixture
+def probe(birds: Path, tmp_path: Path, cli: CommandLine) -> Probe:
+    """Return a function that probes a task for three epochs: its result and what is printed."""
+
+    def run(task: str, *settings: str) -> tuple[Result, "pytest.CaptureResult[str]"]:
+        out = tmp_path / "-".join(["r", *settings])
+        where = ("--data", birds, "-o", out, "--cache", tmp_path / "cache", "--limit", "3")
+        sets = [word for text in settings for word in ("--set", f"probe.{text}")]
+        shown = cli("probe", *CONTROL, "-t", task, *where, *sets)
+        (result,) = read(out)
+        return result, shown
+
+    return run
 
 
-def test_an_official_split_is_used_and_both_rules_are_shown(
-    birds: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (result,) = probed(birds, tmp_path / "a", "-t", "cub200")
-    assert isinstance(result.spec, ProbeSpec)
-    assert (result.spec.split, result.spec.held_out, result.score.n) == ("official", 0.1, 3 * TEST)
-    assert (result.spec.select, result.spec.epoch) == ("held_out", "best")
-    assert result.flags == ("subset", "limited")
+def test_an_official_split_is_used_and_both_rules_are_shown(probe: Probe) -> None:
+    result, shown = probe("cub200")
+    assert result.spec == ProbeSpec(
+        image=result.spec.image, epochs=3, held_out=0.1, select="held_out", epoch="best"
+    )
+    assert (result.score.n, result.flags) == (3 * TEST, ("subset", "limited"))
     assert result.dataset.test_counts == (TEST,) * 3
-    shown = capfd.readouterr()
     assert "cub200:probe held-out best on test" in shown.out
     assert "rate and epoch picked on a held-out part of train" in shown.err
     assert "18 of 5994 train images and 12 of 5794 test images" in shown.err
 
 
-def test_the_choice_of_the_paper_has_a_column_of_its_own(
-    birds: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (result,) = probed(birds, tmp_path / "a", "-t", "cub200", "--set", "probe.select=test")
+def test_the_choice_of_the_paper_has_a_column_of_its_own(probe: Probe) -> None:
+    result, shown = probe("cub200", "select=test")
     assert str(result.column) == "cub200:probe 32px"
-    assert isinstance(result.spec, ProbeSpec)
     assert result.spec == ProbeSpec(image=result.spec.image, epochs=3, held_out=0.1)
-    shown = capfd.readouterr()
     assert "cub200:probe lr held out" in shown.out
     assert "picked on the test images as SEAL reports" in shown.err
-    older = ("--set", "probe.select=held_out", "--set", "probe.epoch=last")
-    (result,) = probed(birds, tmp_path / "b", "-t", "cub200", *older)
+    result, _ = probe("cub200", "select=held_out", "epoch=last")
     assert str(result.column) == "cub200:probe 32px lr-held-out"
 
 
 def test_classes_of_other_sizes_have_balanced_accuracy_beside(
-    birds: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    birds: Path, tmp_path: Path, probe: Probe
 ) -> None:
     images = birds / "CUB_200_2011" / "images"
-    smallest = sorted(images.iterdir())[0]
-    for file in sorted(smallest.iterdir())[5:]:
+    for file in sorted(sorted(images.iterdir())[0].iterdir())[5:]:
         file.unlink()
-    (result,) = probed(birds, tmp_path / "a", "-t", f"folder:{images}")
-    assert result.dataset.test_counts == (1, 2, 2)
-    assert result.by_class is not None
-    assert result.by_class.largest_class == 0.4
-    (row,) = fsbench.load_results(tmp_path / "a").to_frame().to_dict("records")
+    result, shown = probe(f"folder:{images}")
+    scores = result.by_class
+    assert scores is not None
+    assert (result.dataset.test_counts, scores.largest_class) == ((1, 2, 2), 0.4)
+    (row,) = fsbench.load_results(tmp_path / "r").to_frame().to_dict("records")
     assert row["top1"] == row["accuracy"] == result.score.mean
-    assert row["balanced_accuracy"] == result.by_class.balanced_accuracy.mean
-    shown = capfd.readouterr().out
-    assert "probe held-out balanced accuracy" in shown
-    assert "probe held-out largest class" in shown
-    balanced = ("--set", "probe.score=balanced_accuracy")
-    (result,) = probed(birds, tmp_path / "b", "-t", f"folder:{images}", *balanced)
+    assert row["balanced_accuracy"] == scores.balanced_accuracy.mean
+    assert "probe held-out balanced accuracy" in shown.out
+    assert "probe held-out largest class" in shown.out
+    result, _ = probe(f"folder:{images}", "score=balanced_accuracy")
     assert str(result.column).endswith(":probe 32px held-out balanced")
     assert result.by_class is not None
     assert result.score == result.by_class.balanced_accuracy
@@ -105,11 +104,8 @@ def test_classes_of_other_sizes_have_balanced_accuracy_beside(
 @pytest.mark.parametrize(
     ("task", "score"),
     [
-        ("isic:probe", "balanced_accuracy"),
-        ("isic:knn", "balanced_accuracy"),
-        ("eurosat:probe", "accuracy"),
-        ("dogs:knn", "accuracy"),
-        ("folder:x:probe", "accuracy"),
+        *(("isic:probe", "balanced_accuracy"), ("isic:knn", "balanced_accuracy")),
+        *(("eurosat:probe", "accuracy"), ("dogs:knn", "accuracy"), ("folder:x:probe", "accuracy")),
     ],
 )
 def test_the_metric_of_a_data_set_is_the_score_of_its_probes(task: str, score: str) -> None:
@@ -118,38 +114,33 @@ def test_the_metric_of_a_data_set_is_the_score_of_its_probes(task: str, score: s
     assert ("balanced" in spec.variant) == (score == "balanced_accuracy")
 
 
-def test_neighbours_find_what_brightness_tells(birds: Path, tmp_path: Path) -> None:
-    probes = probed(birds, tmp_path / "a", "-t", "cub200:knn", "--set", "probe.k=3")
-    (result,) = probes
+def test_neighbours_find_what_brightness_tells(probe: Probe) -> None:
+    result, _ = probe("cub200:knn", "k=3")
     assert isinstance(result.spec, KnnSpec)
     assert (result.spec.k, result.spec.split) == (3, "official")
     assert result.flags == ("subset",), "a limit changes nothing"
     assert result.score.mean > 0.5
 
 
-def test_random_views_are_cached_and_change_what_is_learned(birds: Path, tmp_path: Path) -> None:
-    def curve(name: str, *more: str) -> list[list[float]]:
-        out = tmp_path / name
-        (result,) = probed(birds, out, "-t", "cub200", *more)
-        assert isinstance(result.spec, ProbeSpec)
-        assert name in " ".join(result.spec.variant) or name == "none"
-        return probe_records(out).curve.tolist()
-
-    views = curve("views-3", "--set", "probe.views=3")
-    cached = list((birds.parent / "cache" / "features").glob("*/array.npy"))
-    assert len(cached) == 4, "three views and the centre crops"
-    assert views not in (curve("views-1", "--set", "probe.views=1"), curve("none"))
+def test_random_views_are_cached_and_change_what_is_learned(tmp_path: Path, probe: Probe) -> None:
+    curves = []
+    for views in (["views=3"], [], ["views=1"]):
+        result, _ = probe("cub200", *views)
+        assert [word.replace("-", "=") for word in result.spec.variant if "views" in word] == views
+        curves.append(probe_records(tmp_path / "-".join(["r", *views])).curve.tolist())
+        cached = list((tmp_path / "cache" / "features").glob("*/array.npy"))
+        assert len(cached) == 4, "three views and the centre crops"
+    assert curves[0] not in curves[1:]
 
 
-def test_a_derived_split_chooses_alike(birds: Path, tmp_path: Path) -> None:
+def test_a_derived_split_chooses_alike(birds: Path, probe: Probe) -> None:
     images = birds / "CUB_200_2011" / "images"
-    (result,) = probed(birds, tmp_path / "a", "-t", f"folder:{images}")
+    result, _ = probe(f"folder:{images}")
     assert isinstance(result.spec, ProbeSpec)
     assert (result.spec.split, result.spec.held_out) == ("derived_80_20", 0.1)
     assert str(result.column).endswith(":probe 32px held-out")
     assert "beside" in result.details
-    select = ("--set", "probe.select=test", "--set", "probe.schedule=cosine")
-    (result,) = probed(birds, tmp_path / "b", "-t", f"folder:{images}", *select)
+    result, _ = probe(f"folder:{images}", "select=test", "schedule=cosine")
     assert str(result.column).endswith(":probe 32px cosine")
     assert isinstance(result.spec, ProbeSpec)
     assert result.spec.held_out is None

@@ -13,7 +13,6 @@ from support.reading import read
 
 import fsbench
 from fsbench.api.submit import submit
-from fsbench.core.schema import Declaration
 from leaderboard.render.frame import make_frames
 from leaderboard.results import rank_results
 
@@ -49,25 +48,25 @@ def test_numbers_are_those_of_the_results(results: Path, cli: CommandLine) -> No
     assert ("weak", "overall") in table, "it lacks the probe, which has a table of its own"
 
 
-@pytest.mark.parametrize(
-    ("shape", "sign"),
-    [
-        ("md", "### results"),
-        ("latex", r"\toprule"),
-        ("html", "<!doctype html>"),
-        ("json", "["),
-        ("csv", "table,"),
-    ],
-)
+SIGNS = {
+    "md": "### results",
+    "latex": r"\toprule",
+    "html": "<!doctype",
+    "json": "[",
+    "csv": "table,",
+}
+
+
+@pytest.mark.parametrize("shape", SIGNS)
 def test_every_format_reaches_its_file(
-    results: Path, tmp_path: Path, shape: str, sign: str, cli: CommandLine
+    results: Path, tmp_path: Path, shape: str, cli: CommandLine
 ) -> None:
-    path = tmp_path / "new" / f"paper.{shape}"
-    assert cli("report", results, "--format", shape, "-o", path, "--control", "weak").out == ""
+    path, command = tmp_path / "new" / f"paper.{shape}", ("--format", shape, "--control", "weak")
+    assert cli("report", results, *command, "-o", path).out == ""
     with path.open(encoding="utf8", newline="") as file:
         written = file.read()
-    assert sign in written
-    assert cli("report", results, "--format", shape, "--control", "weak").out == written
+    assert SIGNS[shape] in written
+    assert cli("report", results, *command).out == written
     if shape not in {"json", "csv"}:
         assert "custom" in written
         assert "†" in written or r"\dagger" in written
@@ -111,8 +110,7 @@ def test_seeds_of_one_recipe_with_equal_episodes_are_a_row(tmp_path: Path) -> No
 def test_a_board_reports_as_its_results_do(results: Path, tmp_path: Path, cli: CommandLine) -> None:
     board = tmp_path / "board"
     for name in ("weak", "strong"):
-        declaration: Declaration = fakes.DECLARATION.model_copy(update={"name": name})
-        submit(results, board, declaration, models=[name])
+        submit(results, board, fakes.DECLARATION, name=name, models=[name])
     shown = cli("report", "--board", board, "--format", "csv", "--control", "weak").out
     own_lines = lines(cli("report", results, "--format", "csv", "--control", "weak").out)
     reported = lines(shown)

@@ -69,24 +69,21 @@ def test_poor_terminals_get_the_whole_result(variables: dict[str, str], results:
     assert "\x1b" not in output + errors
 
 
-@pytest.mark.parametrize("kind", ["a file", "below a file", "/proc"])
-def test_without_a_cache_that_can_be_written_work_goes_on(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("shell", "variable", "path"),
+    [
+        *(('"$@"', "FSBENCH_CACHE", path) for path in ("file", "file/c", "/proc/none")),
+        ('unset FSBENCH_CACHE XDG_CACHE_HOME; "$@"', "HOME", "file"),
+    ],
+)
+def test_without_a_cache_that_can_be_written_work_goes_on(
+    shell: str, variable: str, path: str, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
-    cache = {"a file": tmp_path / "file", "below a file": tmp_path / "file" / "c"}.get(kind)
     words = ["episodic", *CONTROL, *TASK, "-o", tmp_path / "r"]
-    code, _, errors = run(words, FSBENCH_CACHE=str(cache or "/proc/none"))
+    code, _, errors = run(words, shell, **{variable: str(tmp_path / path)})
     assert code == 0, errors
     notes = [line for line in errors.splitlines() if "cannot be written" in line]
     assert len(notes) == 1
     assert "--cache DIR or FSBENCH_CACHE" in notes[0]
     assert len(read(tmp_path / "r")) == 1
-
-
-def test_a_home_that_is_no_folder_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    words = ["episodic", *CONTROL, *TASK, "-o", tmp_path / "r"]
-    code, _, errors = run(
-        words, 'unset FSBENCH_CACHE XDG_CACHE_HOME; HOME=$PLACE "$@"', PLACE=str(tmp_path / "file")
-    )
-    assert code == 0, errors
-    assert "cannot be written" in errors

@@ -118,19 +118,6 @@ def test_a_listing_takes_a_line_an_item(
     assert all(line.startswith(name) for line, name in zip(body, names, strict=True))
 
 
-def test_boards_of_the_pilot_study_at_four_widths(cli: CommandLine) -> None:
-    ranked = leaderboard(PILOT)
-    for tables in (ranked.tables(), ranked.tables(seeds=True)):
-        shown = printed(lambda tables=tables: show_tables(tables), cli.capture)  # type: ignore[misc]
-        for text in map(str, shown.values()):
-            assert "published" not in text
-            assert re.search(
-                r"^tier +entry .*overall +chestx +cropdisease +eurosat +isic", text, re.M
-            )
-    gains = [t for board in read_method_boards(PILOT) for t in make_tables(board)]
-    assert printed(lambda: show_tables(gains), cli.capture)
-
-
 def test_published_numbers_are_wide_and_each_note_is_printed_once(cli: CommandLine) -> None:
     shown = cli("leaderboard", "show", "--board", PILOT, "--wide")
     assert shown.out.count("\npublished\n") == 1, "once, whatever the number of tracks"
