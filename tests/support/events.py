@@ -1,13 +1,12 @@
 """Driving a run over its round and stage starts, with all effective tensors before and after."""
 
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from support.pretrain import epochs, tiny, trainer
-from torch import Tensor, nn
+from torch import Tensor
 
-from pretrain.training.context import Context
 from pretrain.training.loop import Trainer
 from pretrain.weights import surgery
 
@@ -94,19 +93,3 @@ def changed(before: Tensors, after: Tensors) -> set[str]:
 
 def kernel_names(made: Trainer) -> set[str]:
     return {f"{layer}.weight" for layer in made.ctx.roles.layers}
-
-
-class Bare:
-    """What an event needs of a context: a model and a way to rewrite it."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
-
-    def rewrite(self, weights: Tensors, note: str) -> None:
-        for name, value in weights.items():
-            surgery.set_weight(self.model, name, value)
-
-
-def bare(model: nn.Module) -> Context:
-    """A context around any network, good for pure events."""
-    return cast("Context", Bare(model))
