@@ -13,7 +13,6 @@ from xml.etree.ElementTree import Element
 
 import pytest
 import yaml
-from support import names
 from support.readme import BLOCK, DOCUMENTS, DRAWN, TABLES, draw_shown, fill
 from typer.main import get_command
 
@@ -25,8 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "studies" / "pilot"
 PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
-PRESENT = tuple(page for page in PAGES if page != "CHANGELOG.md")
-"""Documents of what is, not of what was."""
 PROGRAM = re.compile(r"\$ (?:torchrun (?:-\S+ \d+ )*-m )?fsbench ")
 
 
@@ -110,44 +107,6 @@ def test_links_blocks_and_references_of_a_page(page: str) -> None:
     assert all(isinstance(yaml.safe_load(text), dict) for text in blocks(page, "yaml"))
     outside = r"\b(design|methods|protocol|peers|style|language)\.md\b|\[00\d\]|/work/|/root/"
     assert re.search(outside, TEXTS[page]) is None
-
-
-@pytest.mark.parametrize("page", PRESENT)
-def test_what_a_page_names_exists(page: str) -> None:
-    dead = names.find_dead(page, TEXTS[page])
-    assert not dead, f"{page} names what does not exist: {', '.join(dead)}"
-
-
-def test_comments_name_modules_that_exist() -> None:
-    codes = {path: (ROOT / path).read_text(encoding="utf8") for path in names.list_python_files()}
-    dead = {path: missing for path, c in codes.items() if (missing := names.find_dead_comments(c))}
-    assert dead.keys() <= {"tests/contracts/test_docs.py"}, dead
-
-
-@pytest.mark.parametrize(
-    ("present", "dead"),
-    [
-        ("fsbench/core/errors.py", "core/power.py"),
-        ("test_layers.py", "no_such_layers.py"),
-        ("pretrain/methods/NAME.py", "nobody/NAME.py"),
-        ("fsbench/core", "fsbench/cores"),
-        ("leaderboard/", "nowhere/entries"),
-        ("pilot/normal", "pilot/abnormal"),
-        ("board.json", "boards.json"),
-        ("load(request)", "load(no_such_request)"),
-        ("read_record()", "make_nothing()"),
-        ("FsbenchError", "FsbenchMistake"),
-        ("n_query", "n_queries_of_all"),
-        ("Backbone.from_module", "Backbone.of_lore"),
-        ("fsbench.evaluate", "fsbench.evaluat"),
-        ("fsbench.evaluate(data=1)", "fsbench.evaluate(datum=1)"),
-        ("torch.load(weights_only=True)", "torch.lode"),
-    ],
-)
-def test_a_name_that_does_not_exist_is_reported(present: str, dead: str) -> None:
-    assert names.find_dead("README.md", f"`{present}`, `{dead}`") == [dead]
-    text = "<!-- file: power.py --> --adapt py:power.py:mean, --adapt py:nobody.py:mean"
-    assert names.find_dead("README.md", text) == ["nobody.py"]
 
 
 @pytest.mark.parametrize("line", COMMANDS)

@@ -1,4 +1,4 @@
-"""Names and files that documents mention, and whether the code base has them."""
+"""The code base has the names and files that documents and comments mention."""
 
 import builtins
 import re
@@ -7,10 +7,14 @@ from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
 
+import pytest
 from support.imports import PACKAGES, ROOT
+from support.readme import DOCUMENTS
 
 from pretrain.recipes.registry import recipe_names
 
+PAGES = {*DOCUMENTS, *(path.name for path in ROOT.glob("*.md"))} - {"CHANGELOG.md"}
+"""Documents of what is, not of what was."""
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 QUOTED = re.compile(r"`([^`\n]+)`")
 PYTHON_FILE = re.compile(r"(?<![\w./*<>-])[\w./*<>-]*\w\.py\b")
@@ -128,3 +132,41 @@ def find_dead_comments(text: str) -> list[str]:
         for name in set(PYTHON_FILE.findall(text))
         if name.count("/") and Path(name).parts[-2] in folders and not exists_as_file(name)
     )
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_what_a_page_names_exists(page: str) -> None:
+    dead = find_dead(page, (ROOT / page).read_text(encoding="utf8"))
+    assert not dead, f"{page} names what does not exist: {', '.join(dead)}"
+
+
+def test_comments_name_modules_that_exist() -> None:
+    codes = {path: (ROOT / path).read_text(encoding="utf8") for path in list_python_files()}
+    dead = {path: missing for path, c in codes.items() if (missing := find_dead_comments(c))}
+    assert dead.keys() <= {"tests/contracts/test_names.py"}, dead
+
+
+@pytest.mark.parametrize(
+    ("present", "dead"),
+    [
+        ("fsbench/core/errors.py", "core/power.py"),
+        ("test_layers.py", "no_such_layers.py"),
+        ("pretrain/methods/NAME.py", "nobody/NAME.py"),
+        ("fsbench/core", "fsbench/cores"),
+        ("leaderboard/", "nowhere/entries"),
+        ("pilot/normal", "pilot/abnormal"),
+        ("board.json", "boards.json"),
+        ("load(request)", "load(no_such_request)"),
+        ("read_record()", "make_nothing()"),
+        ("FsbenchError", "FsbenchMistake"),
+        ("n_query", "n_queries_of_all"),
+        ("Backbone.from_module", "Backbone.of_lore"),
+        ("fsbench.evaluate", "fsbench.evaluat"),
+        ("fsbench.evaluate(data=1)", "fsbench.evaluate(datum=1)"),
+        ("torch.load(weights_only=True)", "torch.lode"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_reported(present: str, dead: str) -> None:
+    assert find_dead("README.md", f"`{present}`, `{dead}`") == [dead]
+    text = "<!-- file: power.py --> --adapt py:power.py:mean, --adapt py:nobody.py:mean"
+    assert find_dead("README.md", text) == ["nobody.py"]
