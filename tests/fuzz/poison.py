@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from support.checkpoints import WRAPPERS
 
+WRAPPERS = ("state_dict", "model", "model_state_dict", "state_dict_ema", "model_ema")
+WRAPPERS += ("teacher", "student", "state")
+PREFIXES = ("module.", "_orig_mod.", "teacher.backbone.", "momentum_encoder.")
+PREFIXES += ("backbone.", "encoder.", "model.", "feature.")
+"""Wrappers and prefixes of common training programs."""
 PLACES = (*WRAPPERS, "args", "optimizer", "0")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 from fuzz.cases import ARCH, DAMAGE, SIZES, Tally, damage
+from fuzz.poison import PREFIXES, WRAPPERS
 from hypothesis import strategies as st
 from safetensors.torch import save, save_file
-from support.checkpoints import PREFIXES, WRAPPERS
 
 from fsbench.backbones import load_backbone
 from fsbench.backbones.networks import load_architecture

@@ -4,13 +4,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from support import fakes, methods, pairs
 from support.cli import CommandLine, call
-from support.tables import WIDTHS, printed
 
 from fsbench.api.compare import compare
 from fsbench.api.leaderboard import leaderboard
@@ -27,6 +29,45 @@ ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "studies" / "pilot" / "entries"
 GOLDEN = ROOT / "tests" / "golden" / "tables"
 RUNS = (("normal", 0, 0.5), ("normal", 1, 0.52), ("llf", 0, 0.6), ("llf", 1, 0.62), ("swr", 0, 0.5))
+WIDTHS = (80, 100, 120, 200)
+
+
+def numbers(text: str) -> Counter[str]:
+    """Return every number of a text and how often it occurs."""
+    return Counter(re.findall(r"\d+(?:[.,]\d+)*", text))
+
+
+def assert_whole(printed: str, complete: str, width: int) -> None:
+    """Fail if a line is too long, a number broken, or a text cut by an ellipsis."""
+    for line in printed.splitlines():
+        assert cell_len(line) <= width, line
+    assert not numbers(printed) - numbers(complete), "a broken number reads as another one"
+    assert "…" not in printed
+
+
+@contextmanager
+def columns(width: int | None) -> Iterator[None]:
+    """Set the width of the terminal; None: a pipe."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        if width is not None:
+            patch.setenv("COLUMNS", str(width))
+        yield
+
+
+def printed(
+    show: Callable[[], object], capture: pytest.CaptureFixture[str]
+) -> dict[int | None, str]:
+    """Return what is printed at each width, and None in a pipe; each checked to be whole."""
+    shown: dict[int | None, str] = {}
+    capture.readouterr()
+    for width in (None, *WIDTHS):
+        with columns(width):
+            show()
+        shown[width] = capture.readouterr().out
+        if width is not None:
+            assert_whole(shown[width], shown[None], width)
+    return shown
 
 
 def make_results(folder: Path) -> list[TextTable]:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 from support import fakes
-from support import official as fakes_official
 from support.fakes import DECLARATION
 
 from fsbench.api.submit import submit
 from fsbench.core.records import ProbeRecords
+from fsbench.core.specs import ImageSpec, ProbeSpec
 from leaderboard.render.frame import make_frame
 from leaderboard.render.terminal import make_score_table
 from leaderboard.tables import rank_board
@@ -16,7 +16,7 @@ from leaderboard.tables import rank_board
 
 def test_the_held_out_rule_ranks(tmp_path: Path) -> None:
     """By the best rate on test a leads with .9 to .8; by the held-out one b does with .8 to .6."""
-    spec = fakes_official.spec()
+    spec = ProbeSpec(image=ImageSpec(input_size=224), held_out=0.1)
     for name, accuracies in (("a", (90, 60, 20)), ("b", (80, 80, 20))):
         right = np.arange(100) < np.array(accuracies)[:, None]
         curve = np.repeat(right.mean(axis=1)[:, None], spec.epochs, axis=1)

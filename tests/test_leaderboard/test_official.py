@@ -6,18 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support import fakes
-from support import official as fakes_official
 from support.cli import CommandLine
 from support.fakes import DECLARATION, add_entry
-from support.official import SETS
 from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.core.schema import DatasetRecord, Declaration
-from fsbench.core.specs import EpisodicSpec, ImageSpec
+from fsbench.core.records import ProbeRecords
+from fsbench.core.schema import DatasetRecord, Declaration, Result
+from fsbench.core.seeding import uniforms
+from fsbench.core.specs import EpisodicSpec, ImageSpec, ProbeSpec
 from fsbench.core.tasks import Track
 from fsbench.data.catalog import all_facts
 from leaderboard import official
@@ -25,6 +26,26 @@ from leaderboard.record import BoardFile, Column
 from leaderboard.repository import ABOUT, init_board
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
+
+SETS = ("flowers102", "cub200", "aircraft", "mit67", "dogs")
+
+
+def write_probe(
+    root: Path, accuracy: float, data: DatasetRecord, name: str, size: int = 224
+) -> Result:
+    """A probe of 100 test images; what is best is best by far."""
+    spec = ProbeSpec(image=ImageSpec(input_size=size), held_out=0.1)
+    lrs, chances = np.array(spec.lrs), accuracy * np.array([1.0, 0.5, 0.2])
+    right = uniforms((3, 100), name, data.name, str(size)) < chances[:, None]
+    curve = np.repeat(right.mean(axis=1)[:, None], spec.epochs, axis=1)
+    records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
+    return fakes.store(root, spec, records, name=name, data=data)
+
+
+def write_all_probes(root: Path, accuracy: float, name: str) -> None:
+    """All columns of one track."""
+    for name_of_set in SETS:
+        write_probe(root, accuracy, fakes.official(name_of_set), name)
 
 
 def named(name: str, **changes: object) -> Declaration:
@@ -115,9 +136,9 @@ def submit_probes(
 ) -> None:
     """Submit all official columns of 224 px, and probes of other data sets or sizes."""
     results = board.parent / name
-    fakes_official.write_all(results, accuracy, name)
+    write_all_probes(results, accuracy, name)
     for data in others:
-        fakes_official.write(results, accuracy, data, name, size)
+        write_probe(results, accuracy, data, name, size)
     submit(results, board, named(name))
 
 
@@ -125,7 +146,7 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
     submit_probes(board, "whole")
     submit_probes(board, "worse", 0.6)
     for data in (fakes.official("dogs", subset=True), fakes.official("cub200")):
-        fakes_official.write(tmp_path / "part", 0.99, data, "part")
+        write_probe(tmp_path / "part", 0.99, data, "part")
     submit(tmp_path / "part", board, named("part"))
     submit_probes(board, "wide", 0.9, fakes.official("dogs"))
     tables = {table.track.label: table for table in rank_board(board) if table.track}
@@ -150,7 +171,7 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
 def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: Path) -> None:
     submit_probes(board, "first")
     copied = fakes.official("dogs", images="f")
-    other = fakes_official.write(tmp_path / "b", 0.7, copied, "b")
+    other = write_probe(tmp_path / "b", 0.7, copied, "b")
     with pytest.raises(ValidationFailed, match="second and first: other images of dogs"):
         submit(tmp_path / "b", board, named("second"))
     assert Board.open(board).names() == ["first"]
@@ -184,7 +205,7 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
 def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> None:
     for name, images in (("a", "1"), ("z", "2")):
         part = fakes.official("dogs", subset=True, images=images)
-        fakes_official.write(tmp_path / name, 0.7, part, name)
+        write_probe(tmp_path / name, 0.7, part, name)
     submit(tmp_path / "a", board, named("a"))
     submit_probes(board, "official")
     submit(tmp_path / "z", board, named("z"))
@@ -198,7 +219,7 @@ def test_what_is_no_column_is_left_out_or_refused(
     fakes.write(toys, data=fakes.official())
     with pytest.raises(ValidationFailed, match=r"no column of transfer-2.*flowers102:probe 224px"):
         submit(toys, board, named("toys"))
-    fakes_official.write(toys, 0.7, fakes.official("dogs"), "a")
+    write_probe(toys, 0.7, fakes.official("dogs"), "a")
     fakes.declare(toys)
     shown = " ".join(cli("submit", toys, "--board", board).err.split())
     left_out = "toy_tiles:5w1s/linear@ibm 32px n_query=5"
