@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.claims import measure_seed
 
-from fsbench.claims import CLAIMS, engine, list_statements, load_recorded
+from fsbench.claims import CLAIMS, engine, load_recorded
 from fsbench.claims.engine import (
     Claim,
     ClaimCard,
@@ -187,11 +187,3 @@ def test_recorded_outcomes_are_those_of_the_card(name: str) -> None:
             statement = claim.card.statements[recorded.name]
             judgements = [*recorded.conditions, *recorded.figures]
             assert statement.assess(recorded.name, judgements) == recorded
-
-
-def test_the_list_has_a_row_per_statement() -> None:
-    rows = {(row["claim"], row["statement"]): row for row in list_statements()}
-    assert list(rows) == [(n, part) for n, c in CLAIMS.items() for part in c.card.statements]
-    row = rows["swr_bounds", "accuracy"]
-    assert (row["seeds"], row["verdict"]) == ("3", "reproduced; full: not testable here")
-    assert row["says"] == "SWR generalises better than plain training"

@@ -67,17 +67,12 @@ def test_a_tiny_run_continues_from_the_scaled_weights(monkeypatch: pytest.Monkey
     assert half > run["last"] - 20 > hundredth
 
 
-@pytest.mark.parametrize(
-    ("scenario", "name", "expected"),
-    [
-        (WARM, "vanilla", {"name": "normal"}),
-        (WARM, "S&P", {"name": "shrink_perturb", "lam": 0.8}),
-        (FULL, "L2 Init", {"name": "l2_init", "lam": 1e-2}),
-        (LIMITED, "SWR", {"name": "swr", "lam": 0.7}),
-    ],
-)
-def test_coefficients_are_the_papers(scenario: str, name: str, expected: dict[str, object]) -> None:
-    assert swr_scenarios.build_method_settings(scenario, name) == pytest.approx(expected)
+def test_coefficients_are_the_papers() -> None:
+    settings = swr_scenarios.build_method_settings
+    assert settings(WARM, "vanilla") == {"name": "normal"}
+    assert settings(WARM, "S&P") == {"name": "shrink_perturb", "lam": 0.8}
+    assert settings(FULL, "L2 Init") == {"name": "l2_init", "lam": 1e-2}
+    assert settings(LIMITED, "SWR") == pytest.approx({"name": "swr", "lam": 0.7})
 
 
 def test_measures_of_stages_by_hand() -> None:

@@ -54,20 +54,13 @@ def test_a_record_lies_beside_the_models_results_and_is_none(tmp_path: Path) -> 
         read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"what": "hessian"},
-        {"weights": "b" * 64},
-        {"images": None},
-        {"images": IMAGES.model_copy(update={"fingerprint": "g"})},
-        {"images": IMAGES.model_copy(update={"input_size": 16})},
-        {"settings": {"k": 2}},
-    ],
-)
-def test_everything_that_decides_a_finding_is_in_its_name(changes: dict[str, Any]) -> None:
+def test_everything_that_decides_a_finding_is_in_its_name() -> None:
+    others = [{"fingerprint": "g"}, {"input_size": 16}]
+    changes: list[dict[str, Any]] = [{}, {"what": "hessian"}, {"weights": "b" * 64}]
+    changes += [{"settings": {"k": 2}}, {"images": None}]
+    changes += [{"images": IMAGES.model_copy(update=other)} for other in others]
     assert question().digest() == question().digest()
-    assert question(**changes).digest() != question().digest()
+    assert len({question(**change).digest() for change in changes}) == 7
 
 
 @pytest.mark.parametrize("fields", [{"low": (1.0,)}, {"at": (1.0,)}, {"values": (float("nan"), 1)}])

@@ -104,19 +104,13 @@ def test_bits_are_packed_by_class_the_first_one_highest() -> None:
 
 
 def test_digest_is_the_stated_formula_and_sees_every_bit() -> None:
-    records = some()
-    text = hashlib.sha256(b"EpisodeRecords")
-    for name, kind in (
-        ("index", "<i8"),
-        ("correct", "|b1"),
-        ("collapsed", "|b1"),
-        ("finite", "|b1"),
-    ):
-        values = getattr(records, name)
-        text.update(f"\n{name} {kind} {values.shape}\n".encode() + values.tobytes())
-    assert digest_records(records) == text.hexdigest()
+    records, expected = some(), hashlib.sha256(b"EpisodeRecords")
+    for name in ("index", "correct", "collapsed", "finite"):
+        values, kind = getattr(records, name), "<i8" if name == "index" else "|b1"
+        expected.update(f"\n{name} {kind} {values.shape}\n".encode() + values.tobytes())
+    assert digest_records(records) == expected.hexdigest()
     records.correct[3, 2, 1] ^= True
-    assert digest_records(records) != text.hexdigest()
+    assert digest_records(records) != expected.hexdigest()
 
 
 Change = Callable[[pa.Table], pa.Table]

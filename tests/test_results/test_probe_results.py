@@ -203,15 +203,6 @@ def test_outcomes_of_balanced_accuracy_average_to_it(tmp_path: Path) -> None:
     assert extract_outcomes(loaded).values.mean() == plain.score.mean
 
 
-def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
-    result = write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0]))
-    assert (str(result.task), result.score.mean, result.score.n) == ("folder-blobs:knn", 0.7, 10)
-    assert result.details == {}
-    write_entry(find_entries(tmp_path)[0], [(result, ImageRecords(rows(8)[0]))])
-    with pytest.raises(ValidationFailed, match=r"says 70\.00 .*, its outcomes give 80\.00"):
-        read(tmp_path)
-
-
 def test_both_rules_are_rows_of_the_table_with_the_source_accuracy(tmp_path: Path) -> None:
     results = [write(tmp_path, PUBLISHED, records()), write(tmp_path, HONEST, records())]
     results.append(write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0])))

@@ -42,9 +42,7 @@ def test_probes_stand_with_every_version_of_their_size() -> None:
     assert by_track([]) == {}
 
 
-def write(
-    root: Path, accuracy: float, name: str = "a", groups: str = "a" * 64, shots: int = 1
-) -> None:
+def write(root: Path, groups: str = "a" * 64, shots: int = 1) -> None:
     """Four versions of one task, and a probe of the smaller size."""
     base = fakes.episodic(shots).model_dump()
     for protocol, pool, size in (
@@ -60,13 +58,13 @@ def write(
         of_images = {"pool": pool, "groups": groups if is_disjoint else None}
         data = fakes.dataset().model_copy(update=of_images)
         classic = spec.model_copy(update={"episode": spec.episode.classic})
-        records = fakes.episodes(classic, data, range(40), accuracy, name + protocol)
-        fakes.store(root, spec, records, name=name, data=data)
-    fakes.write_probe(root, accuracy, name=name)
+        records = fakes.episodes(classic, data, range(40), 0.6, protocol)
+        fakes.store(root, spec, records, data=data)
+    fakes.write_probe(root)
 
 
 def test_show_prints_a_table_a_version(tmp_path: Path, cli: CommandLine) -> None:
-    write(tmp_path, 0.6)
+    write(tmp_path)
     out = cli("show", tmp_path).out
     assert sorted(line for line in out.splitlines() if line.startswith("results")) == [
         "results ibm 32px: linear@ibm · custom",
@@ -84,24 +82,24 @@ def test_show_prints_a_table_a_version(tmp_path: Path, cli: CommandLine) -> None
 
 def test_a_board_ranks_every_version_on_its_own_over_its_first_groups(tmp_path: Path) -> None:
     """The columns of a board are those of its first entry, groups included."""
-    write(tmp_path / "r", 0.6)
+    write(tmp_path / "r")
     submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     versions = ("ibm 32px", "ibm 84px", "ibm-disjoint 32px", "startup 32px")
     names = [f"folder-blobs:5w1s/linear@{version} n_query=5" for version in versions]
     columns = [table.ranking.columns for table in rank_board(tmp_path / "board")]
     assert sorted(columns) == [*((name,) for name in names), ("folder-blobs:probe 32px",)]
-    write(tmp_path / "other", 0.6, groups="b" * 64)
+    write(tmp_path / "other", groups="b" * 64)
     with pytest.raises(ValidationFailed, match=r"1 problem.*\n.*ibm-disjoint.*other images"):
         submit(tmp_path / "other", tmp_path / "board", DECLARATION.model_copy(update={"name": "o"}))
-    write(tmp_path / "r", 0.6, groups="b" * 64, shots=3)
+    write(tmp_path / "r", groups="b" * 64, shots=3)
     with pytest.raises(ValidationFailed, match="several groupings in one entry of folder-blobs"):
         submit(tmp_path / "r", tmp_path / "new", DECLARATION)
     with pytest.raises(ValidationFailed, match="made with other images or groups"):
-        write(tmp_path / "r", 0.6, groups="b" * 64)
+        write(tmp_path / "r", groups="b" * 64)
 
 
 def test_disjoint_results_without_their_groups_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "r", 0.6)
+    write(tmp_path / "r")
     (folder,) = find_entries(tmp_path / "r")
 
     def change(loaded: Loaded) -> tuple[Result, Records]:

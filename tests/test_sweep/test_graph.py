@@ -51,12 +51,14 @@ def test_hand_count(tmp_path: Path) -> None:
             assert jobs.needs[key] == (job.backbone.key,)
 
 
-def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
+def test_jobs_by_data_set_and_adaptation_once(tmp_path: Path) -> None:
     data = sweep(tmp_path, methods=("seal",))
     target = data["evaluate"][0]["tasks"][0].rpartition(":")[0]
     linear = {"tasks": [target], "shots": [1, 2], "heads": ["linear", "ridge"], "episodes": 4}
     affine = {"tasks": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
-    jobs = plan_jobs(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
+    twice = {**data, "pretrain": data["pretrain"] * 2, "evaluate": [linear, affine, linear]}
+    jobs = plan_jobs(read(twice), place(tmp_path))
+    assert kinds(jobs) == {"pretrain": 1, "evaluate": 3}
     evaluations = [job for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
     tasks = [tuple(map(str, job.images)) for job in evaluations]
     shapes = [[task.rpartition(":")[2] for task in names] for names in tasks]
@@ -65,12 +67,6 @@ def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
         ["5w1s/linear@ibm", "5w2s/linear@ibm"],
         ["5w1s/ridge@ibm", "5w2s/ridge@ibm"],
     ]
-
-
-def test_the_same_content_is_one_job(tmp_path: Path) -> None:
-    data = sweep(tmp_path, methods=("seal",))
-    twice = {**data, "pretrain": data["pretrain"] * 2, "evaluate": data["evaluate"] * 2}
-    assert kinds(plan_jobs(read(twice), place(tmp_path))) == {"pretrain": 1, "evaluate": 1}
 
 
 @pytest.mark.parametrize(

@@ -34,20 +34,14 @@ class Script(Executor):
         self.closed = True
 
 
-def diamond() -> tuple[SweepPlan, dict[str, Job]]:
-    """a -> b, c; b -> d; e alone."""
-    jobs = {name: Fake(name=name) for name in "abcde"}
-    graph = SweepPlan()
-    for name, needs in {"a": "", "b": "a", "c": "a", "d": "b", "e": ""}.items():
-        graph.add(jobs[name], [jobs[need] for need in needs])
-    return graph, dict(jobs)
-
-
 def schedule(tmp_path: Path, script: Script, done: str = "") -> dict[str, str]:
-    graph, jobs = diamond()
-    plan = replace(graph, done={jobs[name].key: "done" for name in done})
+    """Run a -> b, c; b -> d; e alone."""
+    jobs, plan = {name: Fake(name=name) for name in "abcde"}, SweepPlan()
+    for name, needs in {"a": "", "b": "a", "c": "a", "d": "b", "e": ""}.items():
+        plan.add(jobs[name], [jobs[need] for need in needs])
+    plan = replace(plan, done={jobs[name].key: "done" for name in done})
     failed = run_jobs(plan, place(tmp_path, jobs=2), script)
-    return {graph.jobs[key].title: reason for key, reason in failed.items()}
+    return {plan.jobs[key].title: reason for key, reason in failed.items()}
 
 
 @pytest.mark.parametrize(
