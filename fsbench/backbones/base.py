@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from fsbench.backbones.architectures import below, count_affine, record_outputs
 from fsbench.backbones.pooling import FeatureReader
 from fsbench.backbones.preprocessing import (
+    EXAMPLES,
     NEEDED,
     USER,
     Preprocessing,
@@ -141,7 +142,8 @@ class Backbone:
             )
         preprocessing = Preprocessing.stated(USER, input_size=input_size, mean=mean, std=std)
         if missing := [field for field in NEEDED if field not in preprocessing.values]:
-            raise unknown_error(name, missing, preprocessing, keywords=True)
+            added = ", ".join(f"{field}={EXAMPLES[field]!r}" for field in missing)
+            raise unknown_error(name, missing, added)
         network, kind = copy.deepcopy(module).cpu(), type(module).__name__
         loaded = LoadedNetwork(network, kind, "as the module returns them", preprocessing)
         spec = feature_spec(pool, layers, features)

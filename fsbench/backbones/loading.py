@@ -17,7 +17,7 @@ from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FIXES, SUFFIXES, FileReference
-from fsbench.backbones.preprocessing import NEEDED, USER, Preprocessing, unknown_error
+from fsbench.backbones.preprocessing import EXAMPLES, NEEDED, USER, Preprocessing, unknown_error
 from fsbench.backbones.sources import SOURCES, BackboneRequest, run
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
@@ -98,7 +98,8 @@ def load_backbone(
     values = facts.over(chosen).values  # a control is calibrated as its network states
     statistics = ("mean", "std") if facts.problem or random_init is not None else ()
     if missing := [n for n in NEEDED if n in {*needs, *statistics} and n not in values]:
-        raise unknown_error(ref, missing, facts, loaded.hint)
+        added = " ".join(f"--{n.replace('_', '-')} {EXAMPLES[n]}" for n in missing)
+        raise unknown_error(ref, missing, added, facts.problem, loaded.hint)
     if random_init is not None:
         side = facts.input_size or loaded.test_size
         loaded.more["calibration"] = calibrate(loaded.module, side, values["mean"], values["std"])

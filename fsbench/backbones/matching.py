@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -41,10 +42,6 @@ TRAINING, CONSTANT = re.compile(TABLES["training"]), re.compile(TABLES["constant
 CONVERTED = "names converted by timm"
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 """Functions of timm's families that rename the files of other authors."""
-
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
-"""Types that convert to those of a network; quantised, packed and complex ones do not."""
 
 
 class WeightMatch:
@@ -116,13 +113,12 @@ def load_weights(
     CheckpointError naming the file, if anything is left over or missing, or if several parts fit.
     """
     match = Matcher(module, heads, layouts).match(tree, file, architecture)
-    for line in match.lines():
+    lines = match.lines()
+    for line in lines:
         report.log(f"{file}: {line}")
     if not match.fits or match.unexpected:
-        raise CheckpointError(
-            f"{file} does not fit {architecture}: {'; '.join(match.lines())}",
-            fix=suggest_fix(match, module, tree, file),
-        )
+        message = f"{file} does not fit {architecture}: {'; '.join(lines)}"
+        raise CheckpointError(message, fix=suggest_fix(match, module, tree, file))
     state = module.state_dict()  # with the versions of its modules, which some insist on
     state.update(match.matched)
     module.load_state_dict(state, strict=True)
@@ -141,8 +137,7 @@ class Matcher:
     def match(self, tree: Tree, file: FileReference, architecture: str) -> WeightMatch:
         """Return the only part of a checkpoint that fits, else the nearest one.
 
-        Raises CheckpointError if the file has no tensors or not the part that was named, or if
-        several parts fit.
+        Raises CheckpointError if no tensors are in the part that was named, or if several fit.
         """
         states = find_states(tree, file.part)
         if not states:
@@ -201,8 +196,8 @@ class Matcher:
     def spellings(self, state: Tree) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield (what was renamed, name of the file -> name of the network) of each spelling.
 
-        Names as they are; without the wrappers of training programs; as a published layout is
-        renamed; children of an nn.Sequential by number, as in files of SimCLR and Barlow Twins.
+        Names as they are; without wrappers; as a published layout is renamed; children of an
+        nn.Sequential by number, as in files of SimCLR and Barlow Twins.
         """
         modules = {part for name in self.target for part in name.split(".")}
         plain = {name: drop_wrappers(name, modules) for name in state}
@@ -262,20 +257,16 @@ class Matcher:
             is_inside, inner = name.startswith(prefix), name.removeprefix(prefix)
             if memory_of(value) in used or (is_inside and inner in self.target):
                 continue
-            if below(inner if is_inside else name.removeprefix(parent), self.heads):
-                kind = "head"
-            elif not is_inside:
-                kind = "outside"
-            elif TRAINING.match(inner):
-                kind = "of pretraining"
-            elif CONSTANT.search(inner):
-                kind = "constant"
-            elif match.part == ROOT and below(name, fits):
-                kind = "other set"
-            else:
-                match.unexpected.append(inner)
-                continue
-            match.dropped.setdefault(kind, []).append(inner)
+            kinds = {
+                "head": below(inner if is_inside else name.removeprefix(parent), self.heads),
+                "outside": not is_inside,
+                "of pretraining": TRAINING.match(inner),
+                "constant": CONSTANT.search(inner),
+                "other set": match.part == ROOT and below(name, fits),
+            }
+            kind = next((kind for kind, applies in kinds.items() if applies), "")
+            names = match.dropped.setdefault(kind, []) if kind else match.unexpected
+            names.append(inner)
 
 
 def find_states(tree: Tree, part: str) -> dict[str, dict[str, Any]]:
@@ -315,8 +306,7 @@ def prefix_in_file(prefix: str, names: Mapping[str, str]) -> str:
     name = next((name for name, new in names.items() if new.startswith(prefix)), prefix)
     if name.startswith(prefix):
         return prefix.rstrip(".")
-    parts = name.split(".")
-    starts = (".".join(parts[:i]) for i in range(len(parts)))
+    starts = accumulate(name.split("."), "{}.{}".format)
     return next((start for start in starts if drop_wrappers(start) + "." == prefix), "")
 
 
@@ -335,8 +325,8 @@ def describe_misfit(name: str, value: object, target: Tensor) -> str:
         return f"{name} is a {type(value).__name__}"
     if value.shape != target.shape:
         return f"{name} is {tuple(value.shape)}, not {tuple(target.shape)}"
-    kinds = FLOATS if target.is_floating_point() else COUNTS
-    if value.dtype not in kinds or value.layout != target.layout:
+    same = value.is_floating_point() == target.is_floating_point() and not value.is_complex()
+    if not same or value.layout != target.layout:
         return f"{name} is {value.dtype} {value.layout}, not {target.dtype} {target.layout}"
     return f"{name} is a shape without values" if value.is_meta else ""
 

@@ -147,26 +147,19 @@ def parse_stated(content: Mapping[str, Any], path: Path) -> Preprocessing:
         raise CheckpointError(f"{path}: {error.message}", fix=fix) from error
 
 
+EXAMPLES = {"input_size": 64, "mean": "imagenet", "std": "imagenet"}
+
+
 def unknown_error(
-    ref: str,
-    missing: Sequence[str],
-    preprocessing: Preprocessing,
-    hint: str = "",
-    *,
-    keywords: bool = False,
+    ref: str, missing: Sequence[str], added: str, problem: str = "", hint: str = ""
 ) -> UsageError:
     """Return the error that lists all that is unknown, with what to add.
 
-    hint: another way to state them; keywords: of Python, not of the command line.
+    added: an example of it (EXAMPLES); problem: why it is unknown; hint: another way to state it.
     """
-    values = {"input_size": 64, "mean": "imagenet", "std": "imagenet"}
-    flags = [f"--{name.replace('_', '-')} {values[name]}" for name in missing]
-    arguments = [f"{name}={values[name]!r}" for name in missing]
-    added = ", ".join(arguments) if keywords else " ".join(flags)
     names = ", ".join(missing).replace("input_size", "input size")
-    reason = f" ({problem})" if (problem := preprocessing.problem) else ""
     return UsageError(
-        f"{ref}: nothing states the {names} of its training{reason}",
+        f"{ref}: nothing states the {names} of its training{problem and f' ({problem})'}",
         fix=f"add what it was trained with, e.g. {added} (mean and std: {', '.join(STATISTICS)} or "
         f"numbers){hint}",
     )
