@@ -109,15 +109,14 @@ def find_cuts(model: nn.Module, name: str) -> Cuts:
 
 def bypasses(out: Tensor, end: Any, image: Tensor) -> bool:
     """Return whether a path of the graph leads from output to image without passing `end`."""
-    visited, waiting = {end}, [out.grad_fn]
+    visited, waiting = {end, None}, [out.grad_fn]
     while waiting:
         node: Any = waiting.pop()
-        if node is None or node in visited:
-            continue
         if getattr(node, "variable", None) is image:
             return True
-        visited.add(node)
-        waiting += [following for following, _ in node.next_functions]
+        if node not in visited:
+            visited.add(node)
+            waiting += [following for following, _ in node.next_functions]
     return False
 
 
@@ -230,13 +229,7 @@ def build_for_timm(name: str, pretrained: bool = False, **options: Any) -> nn.Mo
     """Build a network of this project as timm calls it: width, side (px) and normalizers."""
     from timm.models import build_model_with_cfg
 
-    def build(
-        num_classes: int,
-        width: int | None,
-        side: int,
-        normalizers: dict[str, list[int]],
-        **unused: Any,  # e.g. in_chans, a default of timm
-    ) -> nn.Module:
+    def build(num_classes: int, width: int, side: int, normalizers: Any, **_: Any) -> nn.Module:
         model = load_architecture(name).at(side).build(num_classes, width)
         insert_normalizers(model, {key: tuple(shape) for key, shape in normalizers.items()})
         return model

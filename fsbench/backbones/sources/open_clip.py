@@ -48,13 +48,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     text, arguments = request.split()
     name, _, tag = text.partition("/")
     stated: dict[str, Any] = open_clip.get_pretrained_cfg(name, tag) or {} if tag else {}
-    pretrained = tag if request.random_init is None else None
+    pretrained = tag if request.random_init is None and tag else None
+    quick = bool(arguments.get("quick_gelu", stated.get("quick_gelu")))
     with library_access(request):
         model = open_clip.create_model(
-            name,
-            pretrained=pretrained or None,
-            force_quick_gelu=bool(arguments.get("quick_gelu", stated.get("quick_gelu"))),
-            pretrained_image=False,
+            name, pretrained=pretrained, force_quick_gelu=quick, pretrained_image=False
         )
     config = open_clip.get_model_preprocess_cfg(model)
     config |= {key: stated[key] for key in config if stated.get(key) is not None}

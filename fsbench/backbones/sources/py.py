@@ -52,17 +52,15 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if not isinstance(network, nn.Module):
         made = type(network).__name__
         raise UsageError(f"{request.ref} gave a {made}", fix="return a torch.nn.Module")
-    size, mean, std = (getattr(network, name, None) for name in NEEDED)
-    if not isinstance(size, int | None):
+    stated = {field: getattr(network, field, None) for field in NEEDED}
+    if not isinstance(size := stated["input_size"], int | None):
         raise UsageError(f"{request.ref}: input_size {size!r}", fix="give pixels as an int")
     source = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
     return LoadedNetwork(
         module=network,
         architecture=request.ref,
         features=f"as the function's network gives them (source {source})",
-        preprocessing=Preprocessing.stated(
-            "attributes of the network", input_size=size, mean=mean, std=std
-        ),
+        preprocessing=Preprocessing.stated("attributes of the network", **stated),
         hint="; or set the attributes input_size, mean and std of the network",
     )
 

@@ -45,34 +45,40 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     Pretrained weights are loaded with their head, so that timm checks every name, and the head is
     removed afterwards. Raises UsageError for wrong arguments, CheckpointError without weights.
     """
+    import timm
     from timm.data.config import resolve_model_data_config
 
     pretrained = request.random_init is None
     base, arguments = request.split()
     name = HUB + base if request.source == "hf_hub" else base
     with library_access(request):
-        chosen = {"pretrained": True} if pretrained else {"num_classes": 0}
-        model = create_timm_network(name, **chosen, **arguments)
+        options: Any = {**arguments, **({"pretrained": True} if pretrained else {"num_classes": 0})}
+        try:
+            model: Any = timm.create_model(name, dynamic_img_size=True, **options)
+        except TypeError as error:  # the family does not support it
+            if "dynamic_img_size" not in str(error):
+                raise
+            model = timm.create_model(name, **options)
     if pretrained:
         model.reset_classifier(0)
-    config = resolve_model_data_config(model)  # type: ignore[no-untyped-call]
+    config: Any = resolve_model_data_config(model)  # type: ignore[no-untyped-call]
     tag = model.pretrained_cfg.get("tag") if pretrained or "." in name else None
     architecture = str(model.pretrained_cfg.get("architecture") or name)
     hub_id = str(model.pretrained_cfg.get("hf_hub_id") or "")
     weights = f".{tag}" if tag and pretrained else ""
-    side = arguments.get("img_size")
+    side, size = arguments.get("img_size"), config["input_size"][-1]
     if name.startswith(HUB):
-        stated = hub_preprocessing(name.removeprefix(HUB))
+        stated = hub_preprocessing(base)
     else:
         values = {field: config[field] for field in ("mean", "std", "interpolation")}
-        by, size = f"timm's tag {tag}" if tag else DEFAULT, config["input_size"][-1]
+        by = f"timm's tag {tag}" if tag else DEFAULT
         stated = Preprocessing.stated(by, input_size=size, **values)
     return LoadedNetwork(
         module=model,
         architecture=f"{architecture}{weights}{request.name.removeprefix(base)}",
         features=describe_features(model),
         preprocessing=Preprocessing.stated("the reference", input_size=side).over(stated),
-        test_size=int(side or config["input_size"][-1]),
+        test_size=int(side or size),
         more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
     )
 
@@ -84,18 +90,6 @@ def hub_preprocessing(repository: str) -> Preprocessing:
     name, _, revision = repository.partition("@")
     path = hf_hub_download(name, "config.json", revision=revision or None, local_files_only=True)
     return preprocessing.parse_stated(preprocessing.read_json_beside(Path(path)), Path(path))
-
-
-def create_timm_network(name: str, **options: Any) -> Any:
-    """Call `timm.create_model`, with dynamic input size if the family supports it."""
-    import timm
-
-    try:
-        return timm.create_model(name, dynamic_img_size=True, **options)
-    except TypeError as error:
-        if "dynamic_img_size" not in str(error):
-            raise
-        return timm.create_model(name, **options)
 
 
 def describe_features(model: nn.Module) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import below
+from fsbench.backbones.architectures import below, layer_names
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.backbones.sources._hub import is_reachable, library_access
@@ -75,7 +75,6 @@ def remove_head(model: nn.Module) -> str:
         if hasattr(model, name):
             setattr(model, name, None)
     head = next(name for name in HEADS if hasattr(model, name))
-    layers = [n for n, m in model.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)]
-    last: str = [n for n in layers if below(n, (head,))][-1]
+    last = [name for name in layer_names(model) if below(name, (head,))][-1]
     model.set_submodule(last, nn.Identity())
     return last
