@@ -101,8 +101,8 @@ class Backbone:
     ) -> "Backbone":
         """Freeze a copy of a module in memory as a backbone.
 
-        Results state the source `module` and the reference `module:NAME`: nobody else can load the
-        module by its reference. The weights hash is that of the same weights in a file.
+        Results state the source `module` and the reference `module:NAME`, by which nobody else can
+        load it. The weights hash is that of the same weights in a file.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class Backbone:
             Side in pixels that the network was trained at.
         mean, std : str, float or three floats
             Normalisation of images in [0, 1]: `imagenet`, `half`, `none`, a number, or one per
-            channel. Neither these nor the size has a default: the module does not state them.
+            channel. Neither these nor the size has a default.
         pool : {"native", "cls", "avg", "cls+avg", "max"}
             How one vector per image is taken: as the module returns it (native); first of the
             tokens (B, N, D); average or maximum over the patches or over maps (B, D, h, w).

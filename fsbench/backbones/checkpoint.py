@@ -30,9 +30,6 @@ from fsbench.core.errors import CheckpointError
 SUFFIXES = (".safetensors", ".pth", ".pt", ".ckpt", ".bin", ".tar")
 KINDS = io.read_table(Path(__file__).with_name("file_kinds.yaml"))
 FIXES: dict[str, str] = KINDS["fixes"]
-HEAD = 1024
-"""Bytes of a file that tell its kind."""
-
 BROKEN = (
     *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError),
     *(RuntimeError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError),
@@ -109,7 +106,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 def find_format(path: Path) -> str:
     """Return how weights are stored: safetensors, zip, legacy. Raise CheckpointError."""
     with path.open("rb") as file:
-        head = file.read(HEAD)
+        head = file.read(1024)
     members: list[str] = []
     if head.startswith(b"PK\x03\x04"):
         with suppress(*BROKEN), zipfile.ZipFile(path) as archive:

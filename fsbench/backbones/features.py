@@ -33,16 +33,12 @@ from fsbench.data.images import crop_centres
 Pixels = NDArray[np.uint8]
 Features = NDArray[np.float32]
 
-AHEAD = 2
-"""Minimum number of blocks decoded in advance; the number of threads if that is larger."""
 VERSION = 1
 """Version of the computation from image to features; a new one invalidates old caches."""
 LIBRARIES = ("timm", "torchvision", "transformers", "open_clip_torch")
 """Libraries whose code is a part of some backbones: with equal weights it may compute otherwise."""
 TIMED_BLOCKS = 2
 """Blocks whose time says how long an extraction takes, after one to warm up."""
-CONSTANT = 1e-6
-"""Features count as constant if they differ by at most this fraction of their largest value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +71,7 @@ def blocks(
     threads that share one would wait for each other. Raises DataError naming a corrupt image.
     """
     dataset, image, view = request.dataset, request.image, request.view
-    n, ahead = len(dataset), max(AHEAD, workers)
+    n, ahead = len(dataset), max(2, workers)
     starts, side = range(first * size, n, size), image.input_size
 
     def decode(start: int) -> Pixels:
@@ -254,9 +250,9 @@ def check_input_size(backbone: Backbone, size: int, device: str) -> None:
 
 
 def is_constant(rows: Features) -> bool:
-    """Return whether all of several rows are the same vector."""
+    """Return whether several rows differ by at most 1e-6 of their largest value."""
     spread = float(np.max(rows.max(axis=0) - rows.min(axis=0)))
-    return len(rows) > 1 and spread <= CONSTANT * float(np.abs(rows).max())
+    return len(rows) > 1 and spread <= 1e-6 * float(np.abs(rows).max())
 
 
 def bad_features_error(ref: str, what: str) -> CheckpointError:

@@ -38,10 +38,6 @@ def exact_float32(device: str = "cpu") -> Iterator[None]:
                 operation.fp32_precision = value
 
 
-VECTOR = 8
-"""Numbers in a vector register of AVX2."""
-
-
 def has_bfloat16_kernels() -> bool:
     """Return whether oneDNN computes in bfloat16 here; ONEDNN_MAX_CPU_ISA can forbid it."""
     has_onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -65,7 +61,7 @@ def memory_layout(model: nn.Module) -> torch.memory_format:
     one. The network alone decides, not the processor, so that equal weights give equal bits.
     """
     is_faulty = any(
-        layer.in_channels < VECTOR and layer.kernel_size == (1, 1) and max(layer.stride) > 1
+        layer.in_channels < 8 and layer.kernel_size == (1, 1) and max(layer.stride) > 1
         for layer in model.modules()
         if isinstance(layer, nn.Conv2d)
     )

@@ -30,8 +30,6 @@ Tree = Mapping[str, Any]
 
 MAX_DEPTH = 8
 """Limit of nested mappings; a mapping in a file may contain itself."""
-SHOWN, SHOWN_LETTERS = 10, 100
-"""Most names of each kind in a message, and most letters of each."""
 CHILD = re.compile(r"(?:^|(?<=\.))\d{1,3}(?=\.)")
 """Number of a child of an nn.Sequential in a dotted name."""
 
@@ -39,7 +37,6 @@ HEADS: list[str] = TABLES["heads"]
 REASONS, EVALUATED = TABLES["reasons"], TABLES["evaluated"]
 """Kinds of names that may be left out, and of two encoders the one that counts."""
 TRAINING, CONSTANT = re.compile(TABLES["training"]), re.compile(TABLES["constant"])
-CONVERTED = "names converted by timm"
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 """Functions of timm's families that rename the files of other authors."""
 
@@ -94,8 +91,8 @@ class WeightMatch:
 
 
 def join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(name[:SHOWN_LETTERS] for name in names[:SHOWN]) + more
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(name[:100] for name in names[:10]) + more
 
 
 def load_weights(
@@ -236,7 +233,7 @@ class Matcher:
                 continue
             converted = call_filter(converts[0], inside, self.module)
             part = ".".join(filter(None, (where, prefix.rstrip("."))))
-            match = WeightMatch(part, "", CONVERTED, converted, self.target)
+            match = WeightMatch(part, "", "converted by timm", converted, self.target)
             positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
             if not match.fits or any(v.numel() not in sizes for v in positions):
                 continue

@@ -32,8 +32,6 @@ TIMM_NAME = "fsbench_"
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 Cuts = frozenset[str]
 """Names of modules whose output is all that later layers receive of an image."""
-SIDE = 64
-"""Side (px) of the test image for networks that take any size."""
 
 
 def load_architecture(name: str) -> Architecture:
@@ -85,14 +83,17 @@ def find_head(model: nn.Module, name: str) -> str:
 
 
 def find_cuts(model: nn.Module, name: str) -> Cuts:
-    """Find the cuts of a model, which stays unchanged. Raise UsageError if it cannot run."""
+    """Find the cuts of a model, which stays unchanged. Raise UsageError if it cannot run.
+
+    Networks that take any size get images of 64 px.
+    """
 
     def end_of(output: object) -> Any:
         return output.grad_fn if isinstance(output, Tensor) and output.ndim in (3, 4) else None
 
     names = [n for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
     config = getattr(model, "pretrained_cfg", {})
-    side = config["input_size"][-1] if config.get("fixed_input_size") else SIDE
+    side = config["input_size"][-1] if config.get("fixed_input_size") else 64
     device = next(model.parameters()).device
     image = torch.zeros(2, 3, side, side, device=device, requires_grad=True)
     training = {module: module.training for module in model.modules()}

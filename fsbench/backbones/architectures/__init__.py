@@ -156,10 +156,6 @@ class Architecture:
         return self.factory(num_classes, width or self.default_width, *side)
 
 
-TIMM = "timm.layers.norm"
-"""Module of timm's norms; some, such as RmsNorm, share no class with torch's."""
-
-
 def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
     """Return the normalization layers that have a scale, by name, in module order.
 
@@ -169,7 +165,10 @@ def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
         name: module
         for name, module in model.named_modules()
         if isinstance(getattr(module, "weight", None), nn.Parameter)
-        and (isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__))
+        and (  # some norms of timm, such as RmsNorm, share no class with torch's
+            isinstance(module, NORMS)
+            or any(kind.__module__ == "timm.layers.norm" for kind in type(module).__mro__)
+        )
     }
 
 

@@ -56,9 +56,8 @@ class Chain(nn.Sequential):
         image after the stages; layer_norm: replaces the biases of the hidden linear layers.
         """
         super().__init__()
-        self.stages = tuple(f"layer{i + 1}" for i in range(len(stages)))
-        for name, stage in zip(self.stages, stages, strict=True):
-            self.add_module(name, stage)
+        for i, stage in enumerate(stages, 1):
+            self.add_module(f"layer{i}", stage)
         self.flatten = nn.Flatten()
         for name, width in hidden:
             self.add_module(name, nn.Linear(n_values, width, bias=not layer_norm))
@@ -154,16 +153,15 @@ def chain_roles(model: nn.Module, blocks: Literal["stages", "units"] = "stages")
     blocks: the stages, or the convolutions in them, each with its norm and its ReLU. With the first
     layer of a perceptron as its trunk, `fc` reproduces Table 1 of the reinitialization study.
     """
-    if not isinstance(model, Chain):
-        raise TypeError(f"{type(model).__name__} is no Chain")
+    stages = tuple(name for name, _ in model.named_children() if name.startswith("layer"))
     linear = (n for n in layer_names(model)[1:] if isinstance(model.get_submodule(n), nn.Linear))
     units = [
         tuple(f"{stage}.{first + part}" for part in range(UNIT))
-        for stage in model.stages
+        for stage in stages
         for first in range(0, len(list(model.get_submodule(stage).children())) - 1, UNIT)
     ]
-    chosen = units if blocks == "units" else [(name,) for name in model.stages]
-    return RoleMap.of(model, chosen, model.stages, tuple(linear), chain=True)
+    chosen = units if blocks == "units" else [(name,) for name in stages]
+    return RoleMap.of(model, chosen, stages, tuple(linear), chain=True)
 
 
 MOBILE_STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))

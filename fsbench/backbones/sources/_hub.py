@@ -13,9 +13,6 @@ from fsbench.backbones.checkpoint import BROKEN
 from fsbench.backbones.sources import BackboneRequest
 from fsbench.core.errors import CheckpointError, UsageError
 
-PATIENCE = 3.0
-"""Seconds to wait for a connection before a host counts as unreachable."""
-COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_CACHE = (
     "Hugging Face cache on a machine that has it, copy it here (HF_HOME) and set HF_HUB_OFFLINE=1"
 )
@@ -69,13 +66,13 @@ def library_access(request: BackboneRequest, cache: str = HUB_CACHE) -> Iterator
 
 
 def is_reachable(url: str) -> bool:
-    """Return whether the host of a URL accepts connections; True where a proxy is between."""
+    """Return whether a host accepts connections within 3 s; True where a proxy is between."""
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY")):
         return True
     parts = urlsplit(url)
     address = (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
     try:
-        socket.create_connection(address, timeout=PATIENCE).close()
+        socket.create_connection(address, timeout=3).close()
     except OSError:
         return False
     return True
@@ -96,7 +93,7 @@ def commit_of(repository: str) -> str | None:
     from huggingface_hub.file_download import repo_folder_name
 
     repository, _, revision = repository.partition("@")
-    if COMMIT.fullmatch(revision):
+    if re.fullmatch("[0-9a-f]{40}", revision):
         return revision
     folder = repo_folder_name(repo_id=repository, repo_type="model")
     path = Path(constants.HF_HUB_CACHE, folder, "refs", *(revision or "main").split("/"))

@@ -26,12 +26,10 @@ FORM = "run:DIR"
 PREFIX = "run:"
 RECORD, WEIGHTS = "run.json", "model.safetensors"
 AGAIN = "run the same `fsbench pretrain` command into a new folder"
-MAX_CLASSES, MAX_SIZE = 100_000, 1024
-"""Limits for networks to build: a run may come from others."""
 
 
 class RunRecord(BaseModel):
-    """The fields of run.json that a backbone needs; a run writes more.
+    """The fields of run.json that a backbone needs, within limits: a run may come from others.
 
     training: recipe and cost for results; None if the record lacks any of it.
     """
@@ -43,14 +41,14 @@ class RunRecord(BaseModel):
     architecture: str
     width: int | None = Field(None, ge=1, le=fsbench.MAX_WIDTH)
     normalizers: dict[str, tuple[PositiveInt, ...]] = {}
-    n_classes: int = Field(ge=2, le=MAX_CLASSES)
-    input_size: int = Field(ge=8, le=MAX_SIZE)
+    n_classes: int = Field(ge=2, le=100_000)
+    input_size: int = Field(ge=8, le=1024)
     mean: Triple
     std: tuple[PositiveFloat, PositiveFloat, PositiveFloat]
     source: str
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int = Field(ge=0)
-    evaluation_size: int | None = Field(None, ge=8, le=MAX_SIZE)
+    evaluation_size: int | None = Field(None, ge=8, le=1024)
     recipe_fields: dict[str, Any] = Field({}, description="the whole recipe, for analyses")
     source_fingerprint: str | None = None
     training: Training | None = None

@@ -28,8 +28,6 @@ from fsbench.core.errors import CheckpointError, UsageError
 FORM = "transformers:ORG/NAME"
 PREFIX = "transformers:"
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
-SIDE, COLOURS = 8, ("black", "white", "red", "lime")
-"""Images that a processor is tried on."""
 ROUNDING = 1e-4
 
 
@@ -156,7 +154,7 @@ def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
     try:
         processor: Any = AutoImageProcessor.from_pretrained(folder, trust_remote_code=False)
         as_they_are = {"do_resize": False, "do_center_crop": False, "return_tensors": "pt"}
-        images = [Image.new("RGB", (SIDE, SIDE), colour) for colour in COLOURS]
+        images = [Image.new("RGB", (8, 8), c) for c in ("black", "white", "red", "lime")]
         outputs = [processor(image, **as_they_are)["pixel_values"][0] for image in images]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         reason = f"no image processor is read: {' '.join(str(error).split())[:150]}"
