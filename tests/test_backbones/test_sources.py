@@ -13,12 +13,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import record_outputs
 from fsbench.backbones.sources import _hub
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
-from fsbench.core.specs import FeatureSpec
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -267,17 +265,3 @@ def test_an_extra_that_is_not_installed_is_named(
     with pytest.raises(UsageError, match=f"needs {package}, which is not installed") as caught:
         backbones.load_backbone(f"{package}:org/name")
     assert caught.value.fix == f"pip install 'fsbench[{package}]'"
-
-
-def test_last_four_blocks_of_open_clip() -> None:
-    pytest.importorskip("open_clip")
-    spec = FeatureSpec(layers="last4")
-    backbone = backbones.load_backbone("open_clip:ViT-S-32-alt", random_init=0, features=spec)
-    tower: Any = backbone.module.get_submodule("module")
-    names = [f"transformer.resblocks.{i}" for i in range(len(tower.transformer.resblocks))[-4:]]
-    images = torch.rand(2, 3, 224, 224)
-    with torch.no_grad(), record_outputs(tower, names) as outputs:
-        features = backbone.module(images)
-    expected = [tower.ln_post(outputs[name])[:, 0] for name in names]
-    torch.testing.assert_close(features, torch.cat(expected, 1))
-    assert backbone.facts.features == "cls token of the last 4 blocks"
