@@ -35,10 +35,7 @@ def test_the_definition_by_hand() -> None:
 
 def turn(weights: Weights) -> Weights:
     """Other order and memory layout."""
-    return {
-        n: t.contiguous(memory_format=torch.channels_last) if t.ndim == 4 else t
-        for n, t in reversed(weights.items())
-    }
+    return {n: t.mT.contiguous().mT if t.ndim > 1 else t for n, t in reversed(weights.items())}
 
 
 @pytest.mark.parametrize(
@@ -58,10 +55,9 @@ def test_all_but_the_head_and_the_batch_counters_count(
     assert (weights_hash(change(weights), ("fc",)) == weights_hash(weights, ("fc",))) == is_equal
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_not_finite_are_named(weights: Weights, value: float) -> None:
+def test_weights_that_are_not_finite_are_named(weights: Weights) -> None:
     check_finite(weights, "good.pth")
-    weights["layer2.0.bn1.running_var"][0] = value
+    weights["layer2.0.bn1.running_var"][0] = float("nan")
     with pytest.raises(CheckpointError, match=r"bad\.pth.*layer2\.0\.bn1\.running_var"):
         check_finite(weights, "bad.pth")
 
