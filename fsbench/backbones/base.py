@@ -160,19 +160,17 @@ class Backbone:
         ref: str,
         source: str,
         spec: FeatureSpec = NATIVE_FEATURES,
-        random_init: int | None = None,
-        test_size: int | None = None,
     ) -> "Backbone":
         """Freeze a loaded network as a backbone whose features are taken as `spec` says.
 
-        test_size: side (px) of test images where the size of training is unknown. Raises UsageError
-        if the network cannot give such features or ends in its classifier, CheckpointError if
-        weights are not finite, or if it does not give one vector per image, the same ones twice.
+        Raises UsageError if the network cannot give such features or ends in its classifier,
+        CheckpointError if weights are not finite, or if it does not give one vector per image, the
+        same ones twice.
         """
         trunk = loaded.module.float().eval().requires_grad_(False)
         check_finite(trunk.state_dict(), ref)
         module, features = trunk, loaded.features
-        size = loaded.preprocessing.input_size or test_size or loaded.test_size
+        size = loaded.preprocessing.input_size or loaded.test_size
         if not spec.is_native:
             with stream("pooling"):
                 module = FeatureReader(trunk, spec, ref, size, loaded.blocks)
@@ -196,7 +194,6 @@ class Backbone:
             n_parameters=sum(p.numel() for p in trunk.parameters()),
             n_affine=count_affine(trunk),
             weights_hash=weights_hash(trunk.state_dict()),
-            random_init=random_init,
             feature_spec=spec,
             **loaded.more,
         )

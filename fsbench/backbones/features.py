@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -100,6 +99,7 @@ def feature_block_size(dim: int, input_size: int) -> int:
     return min(128, max(8, 1 << (pixels // input_size**2).bit_length() - 1))
 
 
+@dataclass(frozen=True, eq=False)
 class FeatureStore:
     """Store of features by content: <cache>/features/<key>, float32 (N, D), see core/arrays.py.
 
@@ -107,17 +107,11 @@ class FeatureStore:
     batch_size is part of the key.
     """
 
-    def __init__(
-        self,
-        cache: Path,
-        batch_size: int | None = None,
-        workers: int = 2,
-        device: str = "cpu",
-        report: Reporter = SILENT,
-    ) -> None:
-        self.folder = cache / "features"
-        self.batch_size, self.workers = batch_size, workers
-        self.device, self.report = device, report
+    cache: Path
+    batch_size: int | None = None
+    workers: int = 2
+    device: str = "cpu"
+    report: Reporter = SILENT
 
     def get(self, request: FeatureRequest) -> Features:
         """Return the features (N, D) float32 of all images in data set order; extract if missing.
@@ -125,8 +119,8 @@ class FeatureStore:
         Raises UsageError for an input size that the network does not take, DataError for a corrupt
         image, CheckpointError for features that are not finite or all the same.
         """
-        extract = partial(self.extract, request)
-        return load_array(self.locate(request), request.shape, extract, self.report).values
+        folder, shape = self.locate(request), request.shape
+        return load_array(folder, shape, lambda: self.extract(request), self.report).values
 
     def seconds_per_image(self, request: FeatureRequest) -> float:
         """Time the next few blocks, which `get` finds extracted; 0 if none is missing.
@@ -152,7 +146,7 @@ class FeatureStore:
         return self.locate(request).is_dir()
 
     def locate(self, request: FeatureRequest) -> Path:
-        return self.folder / digest(self.describe(request))
+        return self.cache / "features" / digest(self.describe(request))
 
     def open_writer(self, request: FeatureRequest) -> ArrayWriter:
         """Return the writer of these features. Raise UsageError for an impossible input size."""

@@ -102,10 +102,11 @@ def load_backbone(
         raise unknown_error(ref, missing, added, facts.problem, loaded.hint)
     if random_init is not None:
         side = facts.input_size or loaded.test_size
-        loaded.more["calibration"] = calibrate(loaded.module, side, values["mean"], values["std"])
-    loaded = replace(loaded, preprocessing=chosen.over(facts))
-    source = request.source.replace("_", "-")
-    backbone = Backbone.of(loaded, ref, source, features, random_init, test_size)
+        calibration = calibrate(loaded.module, side, values["mean"], values["std"])
+        loaded.more.update(random_init=random_init, calibration=calibration)
+    side, preprocessing = test_size or loaded.test_size, chosen.over(facts)
+    loaded = replace(loaded, preprocessing=preprocessing, test_size=side)
+    backbone = Backbone.of(loaded, ref, request.source.replace("_", "-"), features)
     return Backbone(backbone.facts, backbone.module.to(torch.device(device)))
 
 

@@ -348,7 +348,7 @@ def test_features_that_are_not_finite_or_constant_are_refused(
     fake(lambda block: np.full((4, 64), value if block else 0.0, np.float32))
     with pytest.raises(CheckpointError, match=f"fsbench/toy_resnet {message}"):
         store.get(want(6))
-    assert not list(store.folder.glob("*/meta.json"))
+    assert not list(store.cache.rglob("meta.json"))
 
 
 def test_bad_sizes_and_images_are_refused(want: Want, store: FeatureStore) -> None:
