@@ -1,26 +1,17 @@
 """Small image trees on disk, and cards with other facts."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 from support.downloads import Server, serve
+from support.images import draw_images
 
 from fsbench.data import DataRoots, TargetDataset, catalog, load_target
 from fsbench.data.cards import Dataset
 
-
-def picture(path: Path, side: int = 8, mode: str = "RGB") -> Path:
-    """A small image whose pixels follow from its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    colour = tuple(hashlib.sha256(path.name.encode()).digest()[:3])
-    pixels = np.full((side, side, 3), colour, dtype=np.uint8)
-    Image.fromarray(pixels).convert(mode).save(path)
-    return path
+FINDINGS = {2: "Mass", 1: "Mass", 3: "Atelectasis", 4: "No Finding", 5: "Mass|Nodule"}
 
 
 @pytest.fixture
@@ -45,25 +36,13 @@ def load(tmp_path: Path) -> Callable[..., TargetDataset]:
 
 
 @pytest.fixture
-def draw() -> Callable[..., Path]:
-    return picture
-
-
-@pytest.fixture
 def chestx(tmp_path: Path) -> Path:
     """Two images of class 4, one of class 0, two to be filtered out."""
-    rows = [
-        ("00000002_000.png", "Mass"),
-        ("00000001_000.png", "Mass"),
-        ("00000003_000.png", "Atelectasis"),
-        ("00000004_000.png", "No Finding"),
-        ("00000005_000.png", "Mass|Nodule"),
-    ]
     folder = tmp_path / "data" / "ChestX"
-    for name, _ in rows:
-        picture(folder / "images" / name, mode="L")
-    lines = ["Finding Labels,Patient ID,Image Index", *(f"{label},1,{n}" for n, label in rows)]
-    (folder / "Data_Entry_2017.csv").write_text("﻿" + "\n".join(lines) + "\n", encoding="utf8")
+    draw_images(folder / "images", *(f"0000000{n}_000.png" for n in FINDINGS), mode="L")
+    rows = [f"{label},1,0000000{n}_000.png" for n, label in FINDINGS.items()]
+    lines = ["\ufeffFinding Labels,Patient ID,Image Index", *rows]
+    (folder / "Data_Entry_2017.csv").write_text("\n".join(lines) + "\n", encoding="utf8")
     return folder
 
 
@@ -71,8 +50,8 @@ def chestx(tmp_path: Path) -> Path:
 def isic(tmp_path: Path) -> Path:
     """Two images; the columns of the label file stand in another order than the official one."""
     folder = tmp_path / "data" / "isic2018"
-    for name in ("ISIC_0000001", "ISIC_0000002"):
-        picture(folder / "ISIC2018_Task3_Training_Input" / f"{name}.jpg")
+    names = ("ISIC_0000001.jpg", "ISIC_0000002.jpg")
+    draw_images(folder / "ISIC2018_Task3_Training_Input", *names)
     table = folder / "ISIC2018_Task3_Training_GroundTruth"
     table.mkdir()
     (table / f"{table.name}.csv").write_text(
@@ -86,10 +65,9 @@ def isic(tmp_path: Path) -> Path:
 @pytest.fixture
 def eurosat(tmp_path: Path) -> Path:
     """Two images of River, one of Forest."""
-    folder = tmp_path / "data" / "EuroSAT"
-    for name in ("River/River_2.jpg", "River/River_1.jpg", "Forest/Forest_9.jpg"):
-        picture(folder / "2750" / name)
-    return folder
+    names = ("River/River_2.jpg", "River/River_1.jpg", "Forest/Forest_9.jpg")
+    draw_images(tmp_path / "data" / "EuroSAT" / "2750", *names)
+    return tmp_path / "data" / "EuroSAT"
 
 
 @pytest.fixture

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.images import draw_images
 
 from fsbench.core.errors import DataError
 from fsbench.data import TARGETS, TargetDataset
 
-Draw = Callable[..., Path]
 Load = Callable[..., TargetDataset]
 BANDS = "ds/images/remote_sensing/otherDatasets/sentinel_2/tif"
 MENDELEY = "Plant_leave_diseases_dataset_without_augmentation"
+MITES = "Tomato___Spider_mites Two-spotted_spider_mite"
+CORN = "Corn_(maize)___healthy/"
 
 
 def test_eurosat_ids_labels_and_order(eurosat: Path, load: Load) -> None:
@@ -33,28 +35,39 @@ def test_eurosat_ids_labels_and_order(eurosat: Path, load: Load) -> None:
      "eurosat/archive/2750", "eurosat/data/EuroSAT/2750", "eurosat/data/EuroSAT_RGB"],
 )  # fmt: skip
 def test_layouts_of_eurosat_give_the_same_images(
-    tmp_path: Path, draw: Draw, load: Load, subfolder: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, load: Load, subfolder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if subfolder == "x":
         monkeypatch.setenv("FSBENCH_DATA", f"eurosat={tmp_path / 'data' / 'x'}")
-    draw(tmp_path / "data" / subfolder / "river" / "River_1.jpg")
+    draw_images(tmp_path / "data" / subfolder, "river/River_1.jpg")
     (tmp_path / "data" / "x").mkdir(exist_ok=True)
     dataset = load("eurosat")
     assert (dataset.canonical_ids, dataset.image(0).size) == (("River/River_1.jpg",), (8, 8))
 
 
 @pytest.mark.parametrize(
+    "subfolder",
+    ["dataset/train", "train", "color", "raw/color", "Dataset/Train", "plantvillage dataset/color",
+     "New Plant Diseases Dataset(Augmented)/New Plant Diseases Dataset(Augmented)/train"],
+)  # fmt: skip
+def test_layouts_of_cropdisease(tmp_path: Path, load: Load, subfolder: str) -> None:
+    folder = tmp_path / "data" / "plant-disease" / subfolder
+    draw_images(folder, f"{MITES}/a,b c.JPG", f"../test/{MITES}/other.JPG")
+    dataset = load("plantvillage")
+    assert (dataset.canonical_ids, dataset.labels.tolist()) == ((f"{MITES}/a,b c.JPG",), [33])
+
+
+@pytest.mark.parametrize(
     "subfolder", ["EuroSAT_MS", "eurosat", f"EuroSATallBands/{BANDS}", f"eurosat/{BANDS}"]
 )
-def test_the_archive_of_thirteen_bands_is_named(
-    tmp_path: Path, load: Load, subfolder: str, draw: Draw
-) -> None:
-    path = draw(tmp_path / "data" / subfolder / "River" / "River_1.tif")
+def test_the_archive_of_thirteen_bands_is_named(tmp_path: Path, load: Load, subfolder: str) -> None:
+    folder = draw_images(tmp_path / "data" / subfolder, "River/River_1.tif")
     assert len(load("eurosat")) == 1, "a copy of RGB files is read"
     tags = [(256, 1), (257, 1), (258, 16), (259, 1), (262, 1), (273, 200), (277, 13)]
     entries = [struct.pack("<HHII", tag, 4, 1, n) for tag, n in [*tags, (278, 1), (279, 26)]]
     head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4)
-    path.write_bytes(head.ljust(200, b"\0") + bytes(26))  # one pixel, 16 bits in each band
+    content = head.ljust(200, b"\0") + bytes(26)  # one pixel, 16 bits in each band
+    (folder / "River" / "River_1.tif").write_bytes(content)
     with pytest.raises(DataError, match=r"13 bands(.|\n)*data download eurosat"):
         load("eurosat")
 
@@ -68,10 +81,8 @@ def test_the_archive_of_thirteen_bands_is_named(
         ("__MACOSX/x.jpg", ""),
     ],
 )
-def test_other_folders_are_named(
-    eurosat: Path, draw: Draw, load: Load, name: str, message: str
-) -> None:
-    draw(eurosat / "2750" / name)
+def test_other_folders_are_named(eurosat: Path, load: Load, name: str, message: str) -> None:
+    draw_images(eurosat / "2750", name)
     if not message:
         assert len(load("eurosat")) == 3
         return
@@ -85,24 +96,10 @@ def test_a_tree_without_class_folders_names_the_layout(tmp_path: Path, load: Loa
         load("eurosat")
 
 
-@pytest.mark.parametrize(
-    "subfolder",
-    ["dataset/train", "train", "color", "raw/color", "Dataset/Train", "plantvillage dataset/color",
-     "New Plant Diseases Dataset(Augmented)/New Plant Diseases Dataset(Augmented)/train"],
-)  # fmt: skip
-def test_layouts_of_cropdisease(tmp_path: Path, draw: Draw, load: Load, subfolder: str) -> None:
-    name, folder = "Tomato___Spider_mites Two-spotted_spider_mite", tmp_path / "data/plant-disease"
-    draw(folder / subfolder / name / "a,b c.JPG")
-    draw(folder / Path(subfolder).parent / "test" / name / "other.JPG")
-    dataset = load("plantvillage")
-    assert (dataset.canonical_ids, dataset.labels.tolist()) == ((f"{name}/a,b c.JPG",), [33])
-
-
-def test_shorter_class_names_of_another_copy_are_read(
-    tmp_path: Path, draw: Draw, load: Load
-) -> None:
-    for name in ("Corn___Common_rust", "Cherry___healthy", "Background_without_leaves"):
-        draw(tmp_path / "data" / "cropdisease" / MENDELEY / name / "image (1).JPG")
+def test_shorter_class_names_of_another_copy_are_read(tmp_path: Path, load: Load) -> None:
+    names = ("Corn___Common_rust", "Cherry___healthy", "Background_without_leaves")
+    folder = tmp_path / "data" / "cropdisease" / MENDELEY
+    draw_images(folder, *(f"{name}/image (1).JPG" for name in names))
     dataset = load("cropdisease")
     classes = ("Cherry_(including_sour)___healthy", "Corn_(maize)___Common_rust_")
     assert dataset.canonical_ids == tuple(f"{name}/image (1).JPG" for name in classes)
@@ -110,11 +107,10 @@ def test_shorter_class_names_of_another_copy_are_read(
 
 
 def test_the_lists_select_the_official_images_of_a_larger_plantvillage(
-    tmp_path: Path, draw: Draw, load: Load, change_card: Callable[..., None]
+    tmp_path: Path, load: Load, change_card: Callable[..., None]
 ) -> None:
     change_card("cropdisease", classes=("a", "b"), images_per_class=(1, 1))
-    for name in ("a/1.JPG", "a/2.JPG", "b/3.JPG"):
-        draw(tmp_path / "data" / "cropdisease" / "color" / name)
+    draw_images(tmp_path / "data" / "cropdisease" / "color", "a/1.JPG", "a/2.JPG", "b/3.JPG")
     assert load("cropdisease").flags == {"subset"}
     lists = tmp_path / "data" / "startup_splits"
     lists.mkdir()
@@ -128,13 +124,11 @@ def test_the_lists_select_the_official_images_of_a_larger_plantvillage(
         assert (dataset.canonical_ids, dataset.flags) == (ids, flags)
 
 
-CORN = "Corn_(maize)___healthy/"
 letters = st.text("ab_. ", max_size=8)
+COPIES = ["", " ", "copy", " copy", " copy 12", "  copy  3", " COPY "]
 
 
-@given(
-    letters, letters, st.sampled_from(["", " ", "copy", " copy", " copy 12", "  copy  3", " COPY "])
-)
+@given(letters, letters, st.sampled_from(COPIES))
 def test_copies_of_a_photo_are_one_group(prefix: str, name: str, copy: str) -> None:
     group_of = TARGETS.load("cropdisease").FACTS.group_of
     shared = group_of(f"{CORN}f___R.S_HL {name}8142.jpg")

@@ -9,16 +9,15 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from PIL import Image
-from support.cli import call
+from support.cli import CommandLine
 from support.downloads import Server, zipped
+from support.images import draw_images, join_names
 
 from fsbench.core.errors import DataError
 from fsbench.data.cards import Archive
 from fsbench.data.catalog import all_facts
 from fsbench.data.download import download_archives, extract_archive, fetch_archive
 
-Download = Callable[..., tuple[int, str]]
 Publish = Callable[..., None]
 BODY = bytes(range(256)) * 40
 
@@ -45,9 +44,9 @@ def test_a_part_of_an_earlier_run_is_continued(
     server.files["/a.zip"], server.ranges = BODY, ranges
     (tmp_path / "a.zip.part").write_bytes(start)
     archive = Archive(f"{server.url}/a.zip", sha(BODY).upper().replace("SHA", "sha"))
-    for _ in range(2):
-        assert fetch_archive(archive, tmp_path).read_bytes() == BODY
-        requests = len(server.asked)
+    assert fetch_archive(archive, tmp_path).read_bytes() == BODY
+    requests = len(server.asked)
+    assert fetch_archive(archive, tmp_path).read_bytes() == BODY
     assert requests == len(server.asked), "a file that is there is not fetched again"
 
 
@@ -70,37 +69,36 @@ def test_archives_are_unpacked_and_single_files_kept(
     assert files == {"new/set/c.txt", "new/set/x/a.txt", "new/set/list.txt"}
 
 
-@pytest.mark.parametrize("name", ["../out.txt", "/abs.txt", "a/../../out.txt"])
-def test_no_path_in_a_zip_leaves_the_folder(tmp_path: Path, name: str) -> None:
-    (tmp_path / "x" / "set").mkdir(parents=True)
-    (tmp_path / "a.zip").write_bytes(zipped({"fine.txt": b"", name: b"x"}))
-    extract_archive(tmp_path / "a.zip", tmp_path / "x" / "set")
-    assert {path.name for path in tmp_path.iterdir()} == {"a.zip", "x"}
-    assert [path.name for path in (tmp_path / "x").iterdir()] == ["set"]
-
-
+@pytest.mark.parametrize("kind", ["zip", "tar"])
 @pytest.mark.parametrize(
     ("name", "link"),
-    [("../out.txt", ""), ("a/../../out.txt", ""), ("link", "/etc/hosts"), ("link", "../../x")],
+    [
+        *(("../out.txt", ""), ("/abs.txt", ""), ("a/../../out.txt", "")),
+        *(("link", "/etc/hosts"), ("link", "../../x")),
+    ],
 )
-def test_a_tar_that_leaves_the_folder_is_refused(tmp_path: Path, name: str, link: str) -> None:
-    (tmp_path / "set").mkdir()
-    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
-        entry = tarfile.TarInfo(name)
-        entry.type, entry.linkname = (tarfile.SYMTYPE, link) if link else (tarfile.REGTYPE, "")
-        archive.addfile(entry)
-    with pytest.raises(DataError, match=r"bad.tar is damaged: .*outside the destination|'link'"):
-        extract_archive(tmp_path / "bad.tar", tmp_path / "set")
-    assert {path.name for path in tmp_path.rglob("*")} == {"bad.tar", "set"}
-
-
-def test_a_link_in_a_zip_becomes_a_file(tmp_path: Path) -> None:
-    entry = zipfile.ZipInfo("link")
-    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr(entry, "/etc/hosts")
-    extract_archive(tmp_path / "a.zip", tmp_path)
-    assert not (tmp_path / "link").is_symlink()
+def test_nothing_in_an_archive_leaves_the_folder(
+    tmp_path: Path, kind: str, name: str, link: str
+) -> None:
+    path, folder = tmp_path / f"bad.{kind}", tmp_path / "x" / "set"
+    folder.mkdir(parents=True)
+    if kind == "tar":
+        with tarfile.open(path, "w") as archive:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = (tarfile.SYMTYPE, link) if link else (tarfile.REGTYPE, "")
+            archive.addfile(entry)
+        if name[0] != "/":  # an absolute name is read as a relative one
+            message = r"bad.tar is damaged: .*outside the destination|'link'"
+            with pytest.raises(DataError, match=message):
+                extract_archive(path, folder)
+    else:
+        member = zipfile.ZipInfo(name)
+        member.external_attr = (stat.S_IFLNK if link else stat.S_IFREG | 0o777) << 16
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr(member, link or "x")
+        extract_archive(path, folder)
+    outside = [p for p in tmp_path.rglob("*") if p.is_symlink() or folder not in (p, *p.parents)]
+    assert {p.name for p in outside} == {path.name, "x"}
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tgz", "a.gz"])
@@ -110,27 +108,20 @@ def test_a_file_that_is_no_archive_is_named(tmp_path: Path, name: str) -> None:
         extract_archive(tmp_path / name, tmp_path)
 
 
-def jpeg(level: int) -> bytes:
-    buffer = BytesIO()
-    Image.new("RGB", (8, 8), (level % 256, level // 256, 7)).save(buffer, "JPEG")
-    return buffer.getvalue()
+def pack_images(folder: Path, *names: str) -> dict[str, bytes]:
+    """Draw images below a new folder; return their contents by name."""
+    draw_images(folder, *names)
+    return {name: (folder / name).read_bytes() for name in names}
 
 
-TREE = {f"2750/{name}/{name}_{n}.jpg": jpeg(n) for name in ("Forest", "River") for n in range(6)}
 COUNTS = {"Forest": 6, "River": 6}
 
 
 @pytest.fixture
-def download(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Download:
-    """Run the command; return its exit code and messages."""
-
-    def download(name: str = "eurosat") -> tuple[int, str]:
-        code = call("data", "download", name, "--data", str(tmp_path))
-        text = capsys.readouterr().err
-        assert "Traceback" not in text
-        return code, text
-
-    return download
+def tree(tmp_path: Path) -> bytes:
+    """A zip of twelve images of EuroSAT."""
+    names = join_names("2750", "Forest River", [f"{n}.jpg" for n in range(6)])
+    return zipped(pack_images(tmp_path / "drawn", *names))
 
 
 @pytest.fixture
@@ -150,96 +141,94 @@ def publish(server: Server, change_card: Callable[..., None]) -> Publish:
     return publish
 
 
+@pytest.fixture
+def download(cli: CommandLine, tmp_path: Path) -> Callable[..., str]:
+    """Download a data set, by default EuroSAT; return the messages."""
+    return lambda name="eurosat", code=0: (
+        cli("data", "download", name, "--data", tmp_path, code=code).err
+    )
+
+
+Download = Callable[..., str]
+
+
 def test_a_cut_connection_is_resumed_and_the_images_verified(
-    download: Download, server: Server, publish: Publish, tmp_path: Path
+    download: Download, server: Server, publish: Publish, tree: bytes, tmp_path: Path
 ) -> None:
     server.cut = 500
-    publish("eurosat", Archive("e.zip", ""), zipped(TREE), COUNTS)
-    code, text = download()
-    assert code == 0, text
+    publish("eurosat", Archive("e.zip", ""), tree, COUNTS)
+    text = download()
     assert server.asked == [None, "bytes=500-"]
     assert "the connection closed after 500 of" in text
     assert f"{tmp_path / 'eurosat'}, verified: the official images" in text
     assert len(list((tmp_path / "eurosat" / "2750").rglob("*.jpg"))) == 12
     assert not list((tmp_path / "eurosat").glob("e.zip*"))
-    code, text = download()
-    assert (code, len(server.asked)) == (0, 2)
-    assert "nothing is fetched" in text
+    assert "nothing is fetched" in download()
+    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize("fault", ["absent", "wrong bytes"])
 def test_a_mirror_takes_over(
-    download: Download, server: Server, publish: Publish, fault: str
+    download: Download, server: Server, publish: Publish, tree: bytes, fault: str
 ) -> None:
-    body = zipped(TREE)
-    archive = Archive("e.zip", sha(body), "a test", mirrors=("gone.zip", "m/e.zip"))
-    publish("eurosat", archive, body, COUNTS)
-    server.files["/m/e.zip"] = body
-    server.files["/e.zip"] = body[:-1] + b"x"
+    archive = Archive("e.zip", sha(tree), "a test", mirrors=("gone.zip", "m/e.zip"))
+    publish("eurosat", archive, tree, COUNTS)
+    server.files |= {"/m/e.zip": tree, "/e.zip": tree[:-1] + b"x"}
     if fault == "absent":
         del server.files["/e.zip"]
-    code, text = download()
-    assert code == 0, text
+    text = download()
     assert "its hash is stated by a test" in text
     assert ("does not have the hash" if fault != "absent" else "e.zip: HTTP Error 404") in text
     assert "cannot fetch" in text
 
 
 def test_a_wrong_hash_everywhere_leaves_nothing(
-    download: Download, server: Server, publish: Publish, tmp_path: Path
+    download: Download, server: Server, publish: Publish, tree: bytes, tmp_path: Path
 ) -> None:
-    archive = Archive("e.zip", f"md5:{'0' * 32}", mirrors=("m.zip",))
-    publish("eurosat", archive, zipped(TREE), COUNTS)
+    publish("eurosat", Archive("e.zip", f"md5:{'0' * 32}", mirrors=("m.zip",)), tree, COUNTS)
     server.files["/m.zip"] = b"other"
-    code, text = download()
-    assert (code, text.count("does not have the hash") >= 2) == (3, True)
+    assert download(code=3).count("does not have the hash") >= 2
     assert not list((tmp_path / "eurosat").iterdir())
 
 
 def test_images_that_are_not_the_official_ones_are_named(
-    download: Download, publish: Publish
+    download: Download, publish: Publish, tree: bytes, tmp_path: Path
 ) -> None:
-    publish("eurosat", Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 7})
-    code, text = download()
-    assert (code, "River 6 of 7" in text) == (3, True)
+    publish("eurosat", Archive("e.zip", ""), tree, {"Forest": 6, "River": 7})
+    assert "River 6 of 7" in download(code=3)
     folders = {"Corn___Common_rust": 3, "Cherry___healthy": 2, "Background_without_leaves": 1}
     top = "Plant_leave_diseases_dataset_without_augmentation"
-    images = {f"{top}/{name}/{n}.JPG": jpeg(n) for name, k in folders.items() for n in range(k)}
+    names = (f"{top}/{name}/{n}.JPG" for name, k in folders.items() for n in range(k))
     official = {"Cherry_(including_sour)___healthy": 1, "Corn_(maize)___Common_rust_": 2}
-    publish("cropdisease", Archive("p.zip", "", official=False), zipped(images), official)
-    code, text = download("cropdisease")
-    assert (code, "results are marked `subset`" in text) == (0, True)
+    body = zipped(pack_images(tmp_path / "crops", *names))
+    publish("cropdisease", Archive("p.zip", "", official=False), body, official)
+    text = download("cropdisease")
+    assert "results are marked `subset`" in text
     assert "kaggle datasets download saroz014/plant-disease" in text
 
 
 def test_an_archive_in_an_archive(download: Download, publish: Publish, tmp_path: Path) -> None:
     counts = {"ant": 30, "crab": 31}
-    inner = tarred(
-        {
-            f"101_ObjectCategories/{name}/image_{n:04d}.jpg": jpeg(n)
-            for name, count in {**counts, "BACKGROUND_Google": 1}.items()
-            for n in range(1, count + 1)
-        },
-        "w:gz",
-    )
+    sizes = {**counts, "BACKGROUND_Google": 1}.items()
+    names = [f"{name}/image_{n:04d}.jpg" for name, size in sizes for n in range(1, size + 1)]
+    images = pack_images(tmp_path / "drawn", *join_names("101_ObjectCategories", names))
     name = all_facts()["caltech101"].archives[0].inner[0]
-    body = zipped({name: inner, "caltech-101/show_annotation.m": b""})
+    body = zipped({name: tarred(images, "w:gz"), "caltech-101/show_annotation.m": b""})
     publish("caltech101", Archive("caltech-101.zip", "", inner=(name,)), body, counts)
-    code, text = download("caltech101")
-    assert code == 0, text
-    tree = tmp_path / "caltech101" / "101_ObjectCategories"
-    assert len(list((tree / "crab").iterdir())) == 31
+    download("caltech101")
+    crabs = tmp_path / "caltech101" / "101_ObjectCategories" / "crab"
+    assert len(list(crabs.iterdir())) == 31
 
 
 def test_a_group_fetches_what_it_may_and_prints_steps_for_the_rest(
-    download: Download, publish: Publish, tmp_path: Path
+    download: Download, publish: Publish, tree: bytes, tmp_path: Path
 ) -> None:
-    publish("eurosat", Archive("e.zip", ""), zipped(TREE), COUNTS)
-    crops = zipped({"train/Apple___healthy/a.JPG": jpeg(1), "train/Peach___healthy/a.JPG": jpeg(2)})
+    publish("eurosat", Archive("e.zip", ""), tree, COUNTS)
+    names = ("train/Apple___healthy/a.JPG", "train/Peach___healthy/a.JPG")
     counts = {"Apple___healthy": 1, "Peach___healthy": 1}
+    crops = zipped(pack_images(tmp_path / "crops", *names))
     publish("cropdisease", Archive("c.zip", ""), crops, counts)
-    code, text = download("cdfsl")
-    assert code == 3
+    text = download("cdfsl", 3)
     assert (tmp_path / "eurosat" / "2750").is_dir()
     assert (tmp_path / "cropdisease" / "train").is_dir()
     shown = ["no direct download: chestx, isic", "ROOT/chestx/images/00000001_000.png", "42 GB"]
