@@ -39,13 +39,13 @@ DAMAGES: dict[str, Callable[[bytes, int, bytes], bytes]] = {
     "behind": lambda data, at, more: data + more,
     "other": lambda data, at, more: more,
 }
-"""What a transfer, a disk or a stranger may do to a file, at some place with some bytes."""
-PLACES = st.integers(0, 2**20)
-DAMAGE = st.sampled_from([*DAMAGES]), PLACES, st.binary(min_size=1, max_size=40)
+"""What a transfer, a disk or a stranger may do to a file, at some position with some bytes."""
+POSITIONS = st.integers(0, 2**20)
+DAMAGE = st.sampled_from([*DAMAGES]), POSITIONS, st.binary(min_size=1, max_size=40)
 
 
-def damage(data: bytes, how: str, place: int, more: bytes) -> bytes:
-    return DAMAGES[how](data, place % len(data), more)
+def damage(data: bytes, how: str, position: int, more: bytes) -> bytes:
+    return DAMAGES[how](data, position % len(data), more)
 
 
 class Tally:

@@ -1,4 +1,4 @@
-"""Pickles that run something: every way to name a function, in every place of a checkpoint."""
+"""Pickles that run something: every way to name a function, in every position of a checkpoint."""
 
 import builtins
 import os
@@ -12,7 +12,7 @@ WRAPPERS += ("teacher", "student", "state")
 PREFIXES = ("module.", "_orig_mod.", "teacher.backbone.", "momentum_encoder.")
 PREFIXES += ("backbone.", "encoder.", "model.", "feature.")
 """Wrappers and prefixes of common training programs."""
-PLACES = (*WRAPPERS, "args", "optimizer", "0")
+POSITIONS = (*WRAPPERS, "args", "optimizer", "0")
 
 
 class Poison:
@@ -51,16 +51,16 @@ OPCODES = (
 def trees(draw: st.DrawFn, tensors: dict[str, Any], canary: Path) -> dict[Any, Any]:
     """A checkpoint with a poisoned value at the top, in a wrapper, in a list, or among weights."""
     poison = Poison(draw(st.sampled_from(WAYS)), canary)
-    wrapper, place = draw(st.sampled_from(WRAPPERS)), draw(st.sampled_from(PLACES))
+    wrapper, position = draw(st.sampled_from(WRAPPERS)), draw(st.sampled_from(POSITIONS))
     return draw(
         st.sampled_from(
             [
-                {wrapper: dict(tensors), place + "_": poison},
-                {wrapper: {**tensors, place: poison}},
-                {wrapper: {**tensors, place: [poison]}},
-                {wrapper: {wrapper: {**tensors, place: (1, {2: poison})}}},
-                {place: poison},
-                {**tensors, place: poison},
+                {wrapper: dict(tensors), position + "_": poison},
+                {wrapper: {**tensors, position: poison}},
+                {wrapper: {**tensors, position: [poison]}},
+                {wrapper: {wrapper: {**tensors, position: (1, {2: poison})}}},
+                {position: poison},
+                {**tensors, position: poison},
                 {wrapper: poison, "more": tensors},
             ]
         )

@@ -133,8 +133,8 @@ def test_damaged_files(
         write(tmp_path / "clean", state, how)
         files[how] = (tmp_path / "clean").read_bytes()
 
-    def check(how: str, kind: str, place: int, more: bytes, near_an_end: bool) -> None:
-        at = (place % 3000) * (1 if place % 2 else -1) if near_an_end else place
+    def check(how: str, kind: str, position: int, more: bytes, near_an_end: bool) -> None:
+        at = (position % 3000) * (1 if position % 2 else -1) if near_an_end else position
         path = tmp_path / ("a.safetensors" if how == "safetensors" else "a.pth")
         path.write_bytes(damage(files[how], kind, at, more))
         outcome = tally.load(path)
@@ -163,7 +163,7 @@ def test_a_changed_weight_in_a_zip(state: State, tmp_path: Path) -> None:
 
 @SIZES
 def test_headers_of_safetensors(size: int, state: State, tmp_path: Path, tally: Tally) -> None:
-    """A header that states any length, shape or place is read within the file, or refused."""
+    """A header that states any length, shape or position is read within the file, or refused."""
     whole = save({n: t.contiguous() for n, t in state.items()})
     length = struct.unpack("<Q", whole[:8])[0]
     header, body = json.loads(whole[8 : 8 + length]), whole[8 + length :]

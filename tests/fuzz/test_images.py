@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,13 @@ Made = tuple[bytes, Pixels]
 """A file, and the RGB pixels that it stands for."""
 
 
-def noise(width: int, height: int, channels: int, seed: int) -> Pixels:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
+def noise(width: int, height: int, seed: int) -> Pixels:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+def saved(image: Image.Image | NDArray[Any], kind: str, **options: Any) -> bytes:
     out = BytesIO()
+    image = image if isinstance(image, Image.Image) else Image.fromarray(image)
     image.save(out, kind, **options)
     return out.getvalue()
 
@@ -41,25 +43,23 @@ def sixteen(pixels: Pixels) -> NDArray[np.uint16]:
     return pixels[..., 0].astype(np.uint16) * 256 + pixels[..., 1]
 
 
-def converted(image: Image.Image, kind: str) -> Made:
+def converted(pixels: Pixels, mode: str, kind: str) -> Made:
     """A file of another mode, and what it is as RGB."""
-    return saved(image, kind), np.asarray(image.convert("RGB"))
-
-
-def animated(pixels: Pixels, kind: str) -> bytes:
-    later = [Image.fromarray(255 - pixels), Image.fromarray(pixels // 2)]
-    return saved(Image.fromarray(pixels), kind, save_all=True, append_images=later)
+    image = Image.fromarray(pixels)
+    image = image.quantize(16) if mode == "P" else image.convert(mode)
+    data = saved(image, kind)
+    return data, np.asarray((Image.open(BytesIO(data)) if kind == "JPEG" else image).convert("RGB"))
 
 
 def turned(pixels: Pixels) -> bytes:
     exif = Image.Exif()
     exif[0x0112] = 6
-    return saved(Image.fromarray(pixels), "PNG", exif=exif)
+    return saved(pixels, "PNG", exif=exif)
 
 
-def jpeg(pixels: Pixels, mode: str) -> Made:
-    data = saved(Image.fromarray(pixels).convert(mode), "JPEG")
-    return data, np.asarray(Image.open(BytesIO(data)).convert("RGB"))
+def animated(pixels: Pixels) -> bytes:
+    later = [Image.fromarray(255 - pixels), Image.fromarray(pixels // 2)]
+    return saved(pixels, "PNG", save_all=True, append_images=later)
 
 
 def pgm(pixels: Pixels) -> bytes:
@@ -67,32 +67,27 @@ def pgm(pixels: Pixels) -> bytes:
     return head + sixteen(pixels).astype(">u2").tobytes()
 
 
+MODES = {"RGB": "JPEG", "CMYK": "JPEG", "P": "PNG", "1": "PNG", "LA": "PNG"}
 GOOD: dict[str, Callable[[Pixels], Made]] = {
-    "png": lambda p: (saved(Image.fromarray(p), "PNG"), p),
-    "bmp": lambda p: (saved(Image.fromarray(p), "BMP"), p),
-    "ppm": lambda p: (saved(Image.fromarray(p), "PPM"), p),
-    "tiff": lambda p: (saved(Image.fromarray(p), "TIFF", compression="tiff_lzw"), p),
-    "webp": lambda p: (saved(Image.fromarray(p), "WEBP", lossless=True), p),
-    "jpeg": lambda p: jpeg(p, "RGB"),
-    "cmyk jpeg": lambda p: jpeg(p, "CMYK"),
-    "cmyk tiff": lambda p: converted(Image.fromarray(p).convert("CMYK"), "TIFF"),
-    "grey": lambda p: (saved(Image.fromarray(p[..., 0]), "PNG"), grey(p)),
-    "alpha": lambda p: (saved(Image.fromarray(np.dstack([p, p[..., :1]])), "PNG"), p),
-    "palette": lambda p: converted(Image.fromarray(p).quantize(16), "PNG"),
-    "one bit": lambda p: converted(Image.fromarray(p).convert("1"), "PNG"),
-    "grey and alpha": lambda p: converted(Image.fromarray(p).convert("LA"), "PNG"),
-    "16 bits": lambda p: (saved(Image.fromarray(sixteen(p)), "PNG"), grey(p)),
-    "16-bit tiff": lambda p: (saved(Image.fromarray(sixteen(p)), "TIFF"), grey(p)),
+    **{kind: partial(lambda kind, p: (saved(p, kind), p), kind) for kind in ("PNG", "BMP", "PPM")},
+    **{mode: partial(converted, mode=mode, kind=kind) for mode, kind in MODES.items()},
+    "cmyk tiff": partial(converted, mode="CMYK", kind="TIFF"),
+    "tiff": lambda p: (saved(p, "TIFF", compression="tiff_lzw"), p),
+    "webp": lambda p: (saved(p, "WEBP", lossless=True), p),
+    "grey": lambda p: (saved(p[..., 0], "PNG"), grey(p)),
+    "alpha": lambda p: (saved(np.dstack([p, p[..., :1]]), "PNG"), p),
+    "16 bits": lambda p: (saved(sixteen(p), "PNG"), grey(p)),
+    "16-bit tiff": lambda p: (saved(sixteen(p), "TIFF"), grey(p)),
     "16-bit pgm": lambda p: (pgm(p), grey(p)),
     "turned": lambda p: (turned(p), p),
-    "animated png": lambda p: (animated(p, "PNG"), p),
-    "animated webp": lambda p: (saved(Image.fromarray(p), "WEBP", lossless=True, save_all=True), p),
+    "animated png": lambda p: (animated(p), p),
+    "animated webp": lambda p: (saved(p, "WEBP", lossless=True, save_all=True), p),
 }
 
 
 def huge(pixels: Pixels) -> bytes:
     """A small PNG whose header states 50,000 x 50,000 px, with the right checksum."""
-    data = bytearray(saved(Image.fromarray(pixels), "PNG"))
+    data = bytearray(saved(pixels, "PNG"))
     data[16:24] = struct.pack(">II", 50_000, 50_000)
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
     return bytes(data)
@@ -104,15 +99,11 @@ BAD: dict[str, Callable[[Pixels], bytes]] = {
     "text": lambda p: b"<html>404</html>",
     "huge png": huge,
     "large": lambda p: b"P5 10000 9000 255\n" + bytes(500),
-    "huge bmp": lambda p: (
-        saved(Image.fromarray(p), "BMP")[:18] + b"\xff\xff\x00\x00" * 2 + bytes(99)
-    ),
-    "floats": lambda p: saved(Image.fromarray(p[..., 0].astype(np.float32)), "TIFF"),
-    "32 bits": lambda p: saved(Image.fromarray(p[..., 0].astype(np.int32)), "TIFF"),
+    "huge bmp": lambda p: saved(p, "BMP")[:18] + b"\xff\xff\x00\x00" * 2 + bytes(99),
+    "floats": lambda p: saved(p[..., 0].astype(np.float32), "TIFF"),
+    "32 bits": lambda p: saved(p[..., 0].astype(np.int32), "TIFF"),
     "lab": lambda p: saved(Image.new("LAB", (3, 3)), "TIFF"),
-    "postscript": lambda p: saved(Image.fromarray(p), "EPS"),
-    "pdf": lambda p: saved(Image.fromarray(p), "PDF"),
-    "icon": lambda p: saved(Image.fromarray(p), "ICO"),
+    **{kind: partial(lambda kind, p: saved(p, kind), kind) for kind in ("EPS", "PDF", "ICO")},
 }
 SUFFIXES = st.sampled_from([".png", ".jpg", ".jpeg", ".tif", ".webp", ".bmp", ".pgm"])
 SIDES = st.tuples(st.integers(1, 40), st.integers(1, 40))
@@ -122,7 +113,7 @@ SIDES = st.tuples(st.integers(1, 40), st.integers(1, 40))
 @SIZES
 def test_every_kind_under_every_name(size: int, tmp_path: Path, tally: Tally) -> None:
     def check(sides: tuple[int, int], seed: int, suffix: str) -> None:
-        pixels, path = noise(*sides, 3, seed), tmp_path / f"a{suffix}"
+        pixels, path = noise(*sides, seed), tmp_path / f"a{suffix}"
         for kind in (*GOOD, *BAD):
             data, meant = GOOD[kind](pixels) if kind in GOOD else (BAD[kind](pixels), None)
             path.write_bytes(data)
@@ -139,9 +130,9 @@ def test_every_kind_under_every_name(size: int, tmp_path: Path, tally: Tally) ->
 def test_damaged_images(size: int, tally: Tally) -> None:
     """A cut file gives the very pixels or none; a changed byte never more than other pixels."""
 
-    def check(kind: str, seed: int, how: str, place: int, more: bytes) -> None:
-        whole, meant = GOOD[kind](noise(1 + seed % 40, 1 + seed % 37, 3, seed))
-        data = damage(whole, how, place, more)
+    def check(kind: str, seed: int, how: str, position: int, more: bytes) -> None:
+        whole, meant = GOOD[kind](noise(1 + seed % 40, 1 + seed % 37, seed))
+        data = damage(whole, how, position, more)
         outcome = tally.attempt(lambda: np.asarray(decode_rgb(data, "row 7")), DataError, "row 7")
         if outcome is not None and how in {"as it is", "cut"}:
             np.testing.assert_array_equal(outcome, meant)

@@ -39,8 +39,8 @@ def test_damaged_results(size: int, name: str, result: Path, tally: Tally) -> No
     file = next(result.glob(name))
     whole = file.read_bytes()
 
-    def check(how: str, place: int, more: bytes) -> None:
-        file.write_bytes(damage(whole, how, place, more))
+    def check(how: str, position: int, more: bytes) -> None:
+        file.write_bytes(damage(whole, how, position, more))
         outcome = tally.attempt(lambda: read_verified(result), ValidationFailed, result.name)
         assert outcome is None or figures(outcome) == figures(first)
 

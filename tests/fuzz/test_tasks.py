@@ -75,7 +75,7 @@ ASSIGNED = st.builds(
     ),
     st.one_of(NUMBERS, st.sampled_from(["nan", "inf", "1e999", "true", "null", "[]", "{}", "0.1"])),
 )
-PLACES = st.sampled_from(
+POSITIONS = st.sampled_from(
     [".", "eurosat=.", "chestx=/nowhere", "/", "0/2", "1/2", "2/2", "native", "84"]
 )
 
@@ -90,5 +90,5 @@ def test_other_words(size: int, tally: Tally) -> None:
                 str(int(p)) for p in text.split(",") if p.strip()
             ]
 
-    texts = st.one_of(NUMBERS, ASSIGNED, PLACES)
+    texts = st.one_of(NUMBERS, ASSIGNED, POSITIONS)
     tally.explore(size, check, st.sampled_from([*WORDS]), texts)

@@ -71,10 +71,14 @@ def test_rows_without_a_file_are_skipped_and_noted(chestx: Path, load: Load) -> 
         (f"{HEAD}a.png\n", r"row 2 has 1 fields"),
         (f'{HEAD}"a.png,Mass\n', r"cannot read the label file"),
         (LFS, "run `git lfs pull`"),
+        (HEAD.encode("utf-16"), r"cannot read the label file"),
     ],
 )
-def test_wrong_label_files_are_named(chestx: Path, load: Load, text: str, message: str) -> None:
-    (chestx / "Data_Entry_2017.csv").write_text(text)
+def test_wrong_label_files_are_named(
+    chestx: Path, load: Load, text: str | bytes, message: str
+) -> None:
+    content = text if isinstance(text, bytes) else text.encode()
+    (chestx / "Data_Entry_2017.csv").write_bytes(content)
     with pytest.raises(DataError, match=message) as caught:
         load("chestx")
     assert str(chestx / "Data_Entry_2017.csv") in str(caught.value)
