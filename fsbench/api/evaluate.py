@@ -333,7 +333,7 @@ class Evaluation:
     def introduce(self) -> None:
         """Log how features are taken, and a warning where the resolution is far from training's."""
         facts, log, name = self.backbone.facts, self.report.log, self.report.name
-        auto = self.request.options.input_size == AUTO and not self.request.specs
+        auto = self.request.options.input_size == AUTO and not self.request.fixed
         for image in dict.fromkeys(self.spec(task).image for task in self.request.tasks):
             log(f"{name and f'{name}, '}{facts}; images{' (auto)' if auto else ''} {image}")
             size, native = image.input_size, facts.input_size

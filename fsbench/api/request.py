@@ -14,28 +14,13 @@ from fsbench.api.options import EvaluationOptions, ModelOptions, TaskOptions
 from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.loading import make_request
 from fsbench.backbones.preprocessing import NEEDED
+from fsbench.core import specs
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import read_json, refuse_invalid, split_assignments
 from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.registry import CODE
-from fsbench.core.specs import (
-    FITTED,
-    NATIVE_FEATURES,
-    SAMPLING,
-    SGD,
-    EpisodeSpec,
-    EpisodicSpec,
-    FeatureSpec,
-    Frozen,
-    ImageSpec,
-    KnnSpec,
-    Pool,
-    ProbeSpec,
-    Spec,
-    UnreadSettings,
-    choose_resolution,
-)
+from fsbench.core.specs import FITTED, EpisodicSpec, ProbeSpec, Spec
 from fsbench.core.tasks import PROBES, USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
@@ -53,7 +38,7 @@ class Model:
     in_memory: Backbone | None = None
 
     @property
-    def features(self) -> FeatureSpec:
+    def features(self) -> specs.FeatureSpec:
         """Choices about features. Raises UsageError."""
         o = self.options
         return feature_spec(o.pool, o.layers, o.features, o.mean, o.std)
@@ -64,7 +49,7 @@ class Model:
         report: Reporter = SILENT,
         needs: Iterable[str] = (),
         test_size: int | None = None,
-        features: FeatureSpec | None = None,
+        features: specs.FeatureSpec | None = None,
     ) -> Backbone:
         """Return the backbone on a device.
 
@@ -100,7 +85,7 @@ def parse_models(options: ModelOptions) -> list[Model]:
             raise UsageError(f"two models are called {ref}", fix="give each its own name")
         if in_memory is None:
             make_request(ref, options.arch, options.random_init).check()
-        elif model.features != NATIVE_FEATURES:
+        elif model.features != specs.NATIVE_FEATURES:
             raise UsageError(
                 f"{' '.join(model.features.variant)} for {ref}, a backbone in memory",
                 fix="pass them to Backbone.from_module",
@@ -120,7 +105,7 @@ HELD_OUT = 0.1
 """Part of the train images on which rate and epoch are chosen by default."""
 
 
-class StatedSpec(NamedTuple):
+class FixedSpec(NamedTuple):
     """A complete spec, its number of episodes, and whether the result is a quick test."""
 
     spec: Spec
@@ -133,14 +118,14 @@ class EvaluationRequest:
     """The tasks to evaluate and how to make their specs.
 
     options: apart from the tasks that they name; shard (i, n): only blocks i, i + n, ... of every
-    task; specs: complete specs of tasks, in place of options.
+    task; fixed: complete specs of tasks, in place of options.
     """
 
     tasks: tuple[TaskId, ...]
     options: TaskOptions = field(default_factory=TaskOptions)
     shard: tuple[int, int] = (0, 1)
     overwrite: bool = False
-    specs: Mapping[TaskId, StatedSpec] = field(default_factory=dict)
+    fixed: Mapping[TaskId, FixedSpec] = field(default_factory=dict)
 
     @cached_property
     def settings(self) -> Mapping[str, Mapping[str, str]]:
@@ -151,8 +136,8 @@ class EvaluationRequest:
         """Raise UsageError or UnknownName for settings that do not fit, or that no task uses."""
         heads, probes = ({getattr(t, kind) for t in self.tasks} for kind in ("head", "probe"))
         for name, values in self.settings.items():
-            if name in SGD:
-                others = ", ".join(n for n in FITTED.names() if n not in SGD)
+            if name in specs.SGD:
+                others = ", ".join(n for n in FITTED.names() if n not in specs.SGD)
                 raise UsageError(f"{name} is trained as published", fix=f"set one of {others}")
             if name == PROBE_PREFIX:
                 allowed = {field for fields in PROBE_FIELDS.values() for field in fields}
@@ -160,7 +145,7 @@ class EvaluationRequest:
                     raise UnknownName(f"setting of {name}", key, allowed)
                 with refuse_invalid(UsageError, name, "choose another value"):
                     for probe in PROBES:
-                        self.probe_spec(TaskId("", probe=probe), probe, ImageSpec())
+                        self.probe_spec(TaskId("", probe=probe), probe, specs.ImageSpec())
                 used = {n for probe in PROBES if probe in probes for n in PROBE_FIELDS[probe]}
                 fix = "add a task such as eurosat:probe or eurosat:knn"
             else:
@@ -183,7 +168,7 @@ class EvaluationRequest:
     @property
     def test_size(self) -> int | None:
         """An input size (px) of the request, None where each backbone has its own."""
-        sizes = [file.spec.image.input_size for file in self.specs.values()]
+        sizes = [file.spec.image.input_size for file in self.fixed.values()]
         size = self.options.input_size
         return next(iter(sizes), size if isinstance(size, int) else None)
 
@@ -194,7 +179,7 @@ class EvaluationRequest:
 
     def is_limited(self, task: TaskId) -> bool:
         """Return whether the result of a task is a quick test."""
-        return self.specs[task].limited if task in self.specs else self.options.limit is not None
+        return self.fixed[task].limited if task in self.fixed else self.options.limit is not None
 
     def spec(self, task: TaskId, native: int | None, stated: int | None = None) -> Spec:
         """Return the full spec of a task for a backbone trained at `native` px.
@@ -202,11 +187,11 @@ class EvaluationRequest:
         stated: the resolution at which the study of its recipe evaluates it, if it says so. Raises
         UsageError where the size follows from `native`, and that is unknown.
         """
-        if task in self.specs:
-            return self.specs[task].spec
+        if task in self.fixed:
+            return self.fixed[task].spec
         crop = {"resize_factor": 1 / self.options.crop} if self.options.crop else {}
         size, interpolation = self.choose_size(native, stated), self.options.interpolation
-        image = ImageSpec(input_size=size, interpolation=interpolation, **crop)
+        image = specs.ImageSpec(input_size=size, interpolation=interpolation, **crop)
         if task.probe:
             return self.probe_spec(task, task.probe, image)
         return EpisodicSpec.model_validate(
@@ -219,7 +204,9 @@ class EvaluationRequest:
             }
         )
 
-    def probe_spec(self, task: TaskId, probe: Probe, image: ImageSpec) -> ProbeSpec | KnnSpec:
+    def probe_spec(
+        self, task: TaskId, probe: Probe, image: specs.ImageSpec
+    ) -> ProbeSpec | specs.KnnSpec:
         """Return the spec of a probe, with the split and metric of the publisher of its images."""
         target = TARGETS.load(task.dataset).FACTS if task.dataset in TARGETS.names() else None
         is_official = bool(target and target.split)
@@ -228,7 +215,7 @@ class EvaluationRequest:
         fields |= {"image": image, "split": "official" if is_official else "derived_80_20"}
         fields |= {name: value for name, value in chosen if name in PROBE_FIELDS[probe]}
         if probe == "knn":
-            return KnnSpec.model_validate(fields)
+            return specs.KnnSpec.model_validate(fields)
         epochs = min(ProbeSpec().epochs, self.options.limit or ProbeSpec().epochs)
         fields = {"select": "held_out", "epochs": epochs, "seed": self.options.seed} | fields
         if "views" in fields:
@@ -248,18 +235,18 @@ class EvaluationRequest:
             return stated
         if native is None:
             raise UsageError("the size of training is unknown", fix="add --input-size, e.g. 64")
-        return choose_resolution(native) if size == AUTO else native
+        return specs.choose_resolution(native) if size == AUTO else native
 
-    def episode_spec(self, task: TaskId) -> EpisodeSpec:
+    def episode_spec(self, task: TaskId) -> specs.EpisodeSpec:
         """Return what keys the episodes of an episodic task."""
-        spec = self.specs[task].spec if task in self.specs else None
+        spec = self.fixed[task].spec if task in self.fixed else None
         if isinstance(spec, EpisodicSpec):
             return spec.episode
         return episode_spec(task, self.options.seed, self.options.n_query)
 
     def block_episodes(self, task: TaskId, size: int) -> dict[int, range]:
         """Return the episodes to compute in each block of `size` episodes of this shard."""
-        total = self.specs[task].episodes if task in self.specs else self.n_episodes
+        total = self.fixed[task].episodes if task in self.fixed else self.n_episodes
         index, parts = self.shard
         blocks = range(index, -(-total // size), parts)
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
@@ -314,9 +301,9 @@ def parse_shard(text: str | None) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def pool_of(task: TaskId) -> Pool:
+def pool_of(task: TaskId) -> specs.Pool:
     """Return which images a task draws from; probes use all of them."""
-    return "full" if task.probe or task.protocol is None else SAMPLING[task.protocol].pool
+    return "full" if task.probe or task.protocol is None else specs.SAMPLING[task.protocol].pool
 
 
 def group_settings(
@@ -334,7 +321,7 @@ def group_settings(
     return values_by_name
 
 
-Settings = TypeVar("Settings", bound=Frozen)
+Settings = TypeVar("Settings", bound=specs.Frozen)
 
 
 def read_settings(kind: type[Settings], name: str, values: Mapping[str, object]) -> Settings:
@@ -349,19 +336,19 @@ def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> Eva
     datasets: names or folder:DIR, needed for files and for folders of images. Raises UsageError for
     lost code, no data set, and two specs of one task; ValidationFailed.
     """
-    specs: dict[TaskId, StatedSpec] = {}
+    fixed: dict[TaskId, FixedSpec] = {}
     for path in paths:
         names = [*datasets]
         if path.is_file():
             with refuse_invalid(ValidationFailed, f"{path} is no spec", "correct these fields"):
                 spec: Spec = TypeAdapter(Spec).validate_python(read_json(path))
-            stated = StatedSpec(spec, getattr(spec, "n_episodes", 1))
+            one = FixedSpec(spec, getattr(spec, "n_episodes", 1))
         else:
             result = read_one_result(path).result
-            stated = StatedSpec(result.spec, result.score.n, "limited" in result.flags)
+            one = FixedSpec(result.spec, result.score.n, "limited" in result.flags)
             names = names or [result.task.dataset]
-        fitted = stated.spec.fitted if isinstance(stated.spec, EpisodicSpec) else None
-        if isinstance(fitted, UnreadSettings):
+        fitted = one.spec.fitted if isinstance(one.spec, EpisodicSpec) else None
+        if isinstance(fitted, specs.UnreadSettings):
             raise UsageError(
                 f"{path}: the head is code of a file with sha-256 {fitted.code[:12]}...",
                 fix="pass the unchanged file: --heads py:FILE:FUNCTION",
@@ -370,7 +357,7 @@ def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> Eva
             raise UsageError(f"{path} names no data set", fix="add -t DATASET")
         for name in names:
             dataset = name if name.startswith(USER_DATA) else data.resolve_alias(name)
-            task = TaskId.of(dataset, stated.spec)
-            if specs.setdefault(task, stated) != stated:
+            task = TaskId.of(dataset, one.spec)
+            if fixed.setdefault(task, one) != one:
                 raise UsageError(f"two specs of {task}", fix="evaluate them one after the other")
-    return EvaluationRequest(tuple(specs), specs=specs)
+    return EvaluationRequest(tuple(fixed), fixed=fixed)

@@ -20,7 +20,7 @@ from fsbench.api.compare import covers
 from fsbench.api.evaluate import TargetSets, is_on_features
 from fsbench.api.machine import RunContext
 from fsbench.api.options import Machine, ModelOptions
-from fsbench.api.request import EvaluationRequest, StatedSpec, parse_models
+from fsbench.api.request import EvaluationRequest, FixedSpec, parse_models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import check_input_size
 from fsbench.backbones.kernels import exact_float32
@@ -93,8 +93,8 @@ def verify(
         replace(sample, drawn=badges.draw_episodes(sample.loaded, episodes, entry.digest, seed))
         for sample in find_samples(network.loaded, tasks)
     ]
-    specs = {sample.task: StatedSpec(sample.spec) for sample in samples}
-    request = EvaluationRequest(tuple(specs), specs=specs)
+    fixed = {sample.task: FixedSpec(sample.spec) for sample in samples}
+    request = EvaluationRequest(tuple(fixed), fixed=fixed)
     targets = TargetSets(request, machine, report, context.device)
     require_images(samples, targets)
     groups: dict[tuple[TargetDataset, ImageSpec, bool], list[Sample]] = {}

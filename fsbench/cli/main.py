@@ -38,7 +38,6 @@ GROUPS = {
     "protocols": "Compare evaluation protocols.",
     "leaderboard": "Make, show, check and verify leaderboards.",
     "data": "List, show, verify or download data sets.",
-    "cache": "List or clear cached features and images.",
 }
 """Commands of two words, by the first one, and its help."""
 
