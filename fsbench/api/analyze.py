@@ -6,16 +6,15 @@ Everything is checked before any work; records are stored one by one as they are
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from fsbench import backbones
 from fsbench.api.evaluate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import RunContext
-from fsbench.api.options import AnalysisSelection, Machine, ModelOptions
+from fsbench.api.options import AnalysisOptions, AnalysisSelection
 from fsbench.api.request import Model, group_settings, parse_models, read_settings
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import parse_reference
@@ -85,36 +84,23 @@ def missing_part(model: Model, source: str | None, file: AnalysisFile) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Analyzer:
-    """Analyses of models: records that are in `output` already are read.
+    """Analyses of models: records that are in the output already are read."""
 
-    source: images for all models, by default those that each run was trained on, at the size that
-    the backbone was trained at; lenient: skip inapplicable analyses and log why; yes: also work
-    that is estimated to take over an hour; sources: what was loaded already.
-    """
-
-    models: ModelOptions
-    machine: Machine
+    options: AnalysisOptions
     output: Path
-    source: str | None = None
-    lenient: bool = False
-    overwrite: bool = False
-    yes: bool = False
     report: Reporter = SILENT
-    sources: dict[tuple[Any, ...], SourceDataset] = field(default_factory=dict)
 
     @cached_property
     def device(self) -> str:
-        return RunContext.start(self.machine).device
+        return RunContext.start(self.options).device
 
     def analyze(self, choice: AnalysisChoice) -> list[Analysis]:
         """Run every analysis on every model. Raises UsageError, DataError, CheckpointError."""
-        models, applicable = parse_models(self.models), dict(choice)
+        models, applicable = parse_models(self.options), dict(choice)
         for name, model in product(choice, models):
-            part = missing_part(model, self.source, ANALYSES.load(name))
-            if part and not self.lenient:
-                raise UsageError(
-                    f"{name} cannot be made of {model.ref}: it has no {part}", fix=HINTS[part]
-                )
+            part = missing_part(model, self.options.source, ANALYSES.load(name))
+            if part and ALL not in self.options.what:
+                raise UsageError(f"{model.ref} has no {part} for {name}", fix=HINTS[part])
             if part:
                 self.report.log(f"{name} is left out: {model.ref} has no {part}")
                 applicable.pop(name, None)
@@ -123,8 +109,9 @@ class Analyzer:
         for model in models:
             inputs = self.load(model, needs)
             facts, questions = inputs.backbone.facts, make_questions(inputs, applicable)
+            is_new = self.options.overwrite
             stored = {
-                name: None if self.overwrite else store.read_finding(self.output, facts, question)
+                name: None if is_new else store.read_finding(self.output, facts, question)
                 for name, question in questions.items()
             }
             missing = {name: s for name, s in applicable.items() if stored[name] is None}
@@ -149,7 +136,7 @@ class Analyzer:
                 raise DataError(
                     f"{model.ref} was trained on {record.n_classes} classes, {source.name} has"
                     f" {source.n_classes}",
-                    fix="leave --source out, or name the source of its training: " + record.source,
+                    fix=f"leave --source out, or give its own: {record.source}",
                 )
             if record.source_fingerprint not in (None, source.fingerprint):
                 self.report.log(f"{model.ref} was trained on other images than this {source.name}")
@@ -160,23 +147,20 @@ class Analyzer:
 
         Of a run's own source only the part that it was trained on, read at the size of its recipe.
         """
-        name, read_at, subset = self.source, size, None
+        name, read_at, subset = self.options.source, size, None
         if name is None:
             record = run.read_run(Path(parse_reference(ref)[1]))
             recipe = record.recipe_fields
             name, read_at = recipe.get("source", record.source), recipe.get("source_size") or size
             if fields := recipe.get("source_subset"):
                 subset = SourceSubset.model_validate(fields)
-        key = (name, size, read_at, subset)
-        if key not in self.sources:
-            roots, cache = self.machine.roots, self.machine.cache_folder
-            source = load_source(name, roots, cache, read_at, self.report, subset)
-            train, val = (
-                replace(split, images=crop_centre(split.images, size))
-                for split in (source.train, source.val)
-            )
-            self.sources[key] = replace(source, train=train, val=val)
-        return self.sources[key]
+        roots, cache = self.options.roots, self.options.cache_folder
+        source = load_source(name, roots, cache, read_at, self.report, subset)
+        train, val = (
+            replace(split, images=crop_centre(split.images, size))
+            for split in (source.train, source.val)
+        )
+        return replace(source, train=train, val=val)
 
     def run(
         self, inputs: AnalysisInput, question: Question, settings: AnalysisSettings
@@ -186,7 +170,7 @@ class Analyzer:
         try:
             finding = ANALYSES.load(name).run(inputs, settings, self.report)
         except NotApplicable as error:
-            if not self.lenient:
+            if ALL not in self.options.what:
                 raise
             self.report.log(f"{name} is left out: {error.message}")
             return None
@@ -205,7 +189,7 @@ class Analyzer:
             return
         seconds = seconds_per_image(backbone, size, self.device)
         estimates = [WorkEstimate(name, seconds * n) for name, n in passes.items() if n]
-        require_consent(backbone.facts.ref, estimates, self.yes, self.report.log, SMALLER)
+        require_consent(backbone.facts.ref, estimates, self.options.yes, self.report.log, SMALLER)
 
 
 def make_questions(inputs: AnalysisInput, choice: AnalysisChoice) -> dict[str, Question]:

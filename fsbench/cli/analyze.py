@@ -16,13 +16,7 @@ def analyze(chosen: AnalysisOptions, as_json: options.Json = False) -> None:
     from fsbench.core.plotting import draw_views, write_figure
 
     output = Path(chosen.output or "results")
-    analyzer = api.Analyzer(
-        *(chosen, chosen, output, chosen.source),
-        lenient=api.ALL in chosen.what,
-        overwrite=chosen.overwrite,
-        yes=chosen.yes,
-        report=console.reporter(),
-    )
+    analyzer = api.Analyzer(chosen, output, console.reporter())
     analyses = analyzer.analyze(api.choose_analyses(chosen))
     for name in dict.fromkeys(analysis.question.what for analysis in analyses):
         views = api.label_views([a for a in analyses if a.question.what == name])

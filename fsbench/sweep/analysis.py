@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from fsbench.api.analyze import HINTS, Analyzer, choose_analyses
-from fsbench.api.options import SweepOptions
+from fsbench.api.options import AnalysisOptions, Machine, SweepOptions
 from fsbench.core.errors import UsageError
 from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
@@ -43,7 +43,9 @@ class AnalysisJob(Job):
 
     def run(self, options: SweepOptions) -> None:
         models = self.backbone.models(options)
-        Analyzer(models, options, options.analyses, yes=True).analyze(self.analyses)
+        machine = {name: getattr(options, name) for name in Machine.declared()}
+        chosen = AnalysisOptions(what=(), **vars(models), **machine, yes=True)
+        Analyzer(chosen, options.analyses).analyze(self.analyses)
 
 
 def analysis_jobs(
