@@ -2,14 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from support.cli import CommandLine
 from support.reading import read
-
-from fsbench.core.errors import DataError
-from fsbench.core.specs import EpisodeSpec
-from fsbench.data.episodes import EpisodeSampler
 
 NET = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
 
@@ -37,28 +32,6 @@ def test_too_few_images_name_the_largest_number_of_queries_that_fits(
     shown = cli("show", tmp_path / "r").out
     assert "n_query=7" in shown
     assert "n_query=3" in shown
-
-
-@pytest.mark.parametrize(
-    ("shots", "queries", "count", "fix"),
-    [
-        (5, 15, 19, "use --n-query 14 or fewer"),
-        (50, 15, 50, "use --shots 1,5,20"),
-        (50, 15, 6, "use --shots 1,5 --n-query 1 or fewer"),
-        (1, 15, 1, "add images to the class, or leave it out"),
-    ],
-)
-def test_what_is_proposed_fits(shots: int, queries: int, count: int, fix: str) -> None:
-    spec = EpisodeSpec(k_shot=shots, n_query=queries, n_way=2)
-    with pytest.raises(DataError) as error:
-        EpisodeSampler(spec, "x", {0: count, 1: 100})
-    assert error.value.fix == fix
-    words = fix.split()
-    k = max(map(int, words[2].split(","))) if "--shots" in words else shots
-    n = int(words[words.index("--n-query") + 1]) if "--n-query" in words else queries
-    if words[0] == "use":
-        changed = spec.model_copy(update={"k_shot": k, "n_query": n})
-        EpisodeSampler(changed, "x", {0: count, 1: 100}).episode(0)
 
 
 def test_two_folders_of_one_name_have_results_of_their_own(

@@ -44,26 +44,18 @@ def outcome(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("_threads")
-def test_two_processes_give_the_records_of_one_and_of_shards(
-    tmp_path: Path, cli: CommandLine
-) -> None:
+def test_two_processes_give_the_records_of_one(tmp_path: Path, cli: CommandLine) -> None:
     """torchrun sets OMP_NUM_THREADS=1, which --threads beats."""
-    ranks, whole, merged = tmp_path / "ranks", tmp_path / "whole", tmp_path / "merged"
-    cells = ["-t", "toy_scan:5w5s,toy_scan:knn,toy_tiles:knn", "--episodes", str(EPISODES)]
-    call = ["benchmark", *CONTROL, *cells, "--threads", "2", "--workers", "0"]
-    cache = ["--cache", str(tmp_path / "cache")]
-    done = torchrun(*call, "--cache", str(tmp_path / "theirs"), "-o", str(ranks), "--json")
+    ranks, whole = tmp_path / "ranks", tmp_path / "whole"
+    tasks = ["-t", "toy_scan:5w5s,toy_scan:knn,toy_tiles:knn", "--episodes", str(EPISODES)]
+    call = ["benchmark", *CONTROL, *tasks, "--threads", "2", "--workers", "0", "--cache"]
+    done = torchrun(*call, str(tmp_path / "theirs"), "-o", str(ranks), "--json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)) == 3, "the first rank alone prints"
     assert f"/{EPISODES} episodes" not in done.stderr, "each rank has its part of the episodes"
-    cli(*call, *cache, "-o", whole)
+    cli(*call, tmp_path / "ours", "-o", whole)
     assert outcome(ranks) == outcome(whole)
     assert {threads for _, _, threads in outcome(ranks).values()} == {2}
-    parts = [str(tmp_path / f"part{i}") for i in range(2)]
-    for i, part in enumerate(parts):
-        cli(*call, *cache, "--shard", f"{i}/2", "-o", part)
-    cli("results", "merge", *parts, "-o", merged)
-    assert outcome(merged) == outcome(ranks)
 
 
 @pytest.mark.usefixtures("_threads")

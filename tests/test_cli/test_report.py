@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 from support import fakes
-from support import methods as fakes_methods
 from support.cli import CommandLine
 from support.reading import read
 
 import fsbench
 from fsbench.api.submit import submit
-from leaderboard.render.frame import make_frames
-from leaderboard.results import rank_results
 
 
 @pytest.fixture
@@ -88,23 +85,6 @@ def test_daggers_of_two_models_say_what_compare_says(
     gaps = [*comparison.tasks, comparison.overall]
     daggers = [re.search(r"\\d+agger", text) for text in row.split(" & ")[1:5]]
     assert [sign and sign[0] for sign in daggers] == [signs[gap.better] for gap in gaps]
-
-
-def test_seeds_of_one_recipe_with_equal_episodes_are_a_row(tmp_path: Path) -> None:
-    for seed, n in enumerate((40, 40, 30)):
-        made = fakes_methods.facts("swr", seed)
-        fakes.write(tmp_path, 0.5, backbone=made, name=f"swr{seed}", index=range(n))
-    fakes.write(tmp_path, 0.6, name="other")
-    (frame,) = make_frames(rank_results([tmp_path]), seeds=True)
-    row, other, short = frame.table.rows.values()
-    first, second = (seed.name for seed in row.seeds)
-    assert [*frame.scores] == [row.name, first, second, "other", short.name]
-    assert row.name == f"{first} and 1 more", "no seed has the name of its row"
-    (column,) = frame.table.ranking.columns
-    means = [frame.scores[name][column].mean for name in (row.name, first, second)]
-    assert means[0] == pytest.approx((means[1] + means[2]) / 2)
-    assert other.seeds == short.seeds == ()
-    assert frame.entries[short.name].reason == "short: not all episodes"
 
 
 def test_a_board_reports_as_its_results_do(results: Path, tmp_path: Path, cli: CommandLine) -> None:

@@ -1,6 +1,5 @@
 """The disjoint track through the command line: from file names to a ranked column."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -60,22 +59,3 @@ def test_both_tracks_are_columns_of_their_own_with_dense_rows(
     shown = cli("episodic", *CONTROL, *more, *arguments, out, code=3).err
     assert "the support and what its groups leave" in shown
     assert "--n-query 10 or fewer" in shown
-
-
-@pytest.mark.parametrize("track", ["ibm", "ibm-disjoint"])
-def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
-    data: Path, tmp_path: Path, track: str, cli: CommandLine
-) -> None:
-    file, task = tmp_path / "e.jsonl", f"chestx:3w1s@{track}"
-    arguments = ("--data", str(data), "--episodes", "30")
-    manifest = cli("episodes", "export", task, *arguments, "-o", file).err.split()[-1]
-    assert cli("episodes", "hash", task, *arguments).out.strip() == manifest
-    leaks = 0
-    for line in file.read_text().splitlines():
-        row = json.loads(line)
-        of_support, of_query = (
-            {CHESTX.group_of(Path(path).stem) for paths in row[part] for path in paths}
-            for part in ("support", "query")
-        )
-        leaks += len(of_support & of_query)
-    assert (leaks > 0) == (track == "ibm")
