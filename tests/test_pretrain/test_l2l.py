@@ -74,13 +74,6 @@ def test_a_copy_shares_running_statistics_and_moves_them_in_training_only(traini
     assert network[0].weight.grad is None
 
 
-@present
-def test_prototypes_are_mean_features_and_answers_minus_squared_distances() -> None:
-    support = torch.tensor([[0.0, 0.0], [0.0, 5.0], [2.0, 0.0], [0.0, 7.0]])
-    answer = l2l.prototype_classifier(support, torch.tensor([0, 1, 0, 1]))
-    assert answer(torch.tensor([[1.0, 2.0]])).tolist() == [[-4.0, -17.0]]
-
-
 def test_without_the_package_the_message_is_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
