@@ -229,7 +229,7 @@ def test_a_redraw_drops_the_momentum_of_what_is_trained(tmp_path: Path) -> None:
 def test_what_a_rewrite_leaves_alone_stays_at_the_bit(case: str, tmp_path: Path) -> None:
     made = trainer(recipe(case), tmp_path)
     epochs(made, 1)
-    model, name = made.ctx.model, "layer2.0.conv1.weight"
+    model, name = made.ctx.model, "layer4.0.conv2.weight"
     before = surgery.get_weight(model, name).detach().clone()
     storage = [model.get_parameter(t).data_ptr() for t in surgery.trained_names(model, name)]
     expected = before.clone()
