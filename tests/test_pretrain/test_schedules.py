@@ -67,7 +67,7 @@ FIELDS = (
 def test_epochs_without_validation_count_but_decide_nothing() -> None:
     plateau, fell = PlateauSchedule(), []
     for epoch, accuracy in enumerate((None, 0.5, None, None, None, 0.5, None, 0.5, None, 0.5)):
-        plateau.update(epoch, accuracy, wait=4)
+        plateau.update(epoch, accuracy, wait=3)
         fell.append(plateau.fell)
     assert [e for e, f in enumerate(fell) if f] == [5, 9]
 
