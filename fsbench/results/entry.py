@@ -211,7 +211,7 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
     digests = [spec.digest() for spec in file.specs]
     results = []
     for line in file.results:
-        made = {**vars(file.environments[line.environment])}
+        made = vars(file.environments[line.environment]).copy()
         made |= {"started": line.started, "seconds": line.seconds}
         result = Result.model_construct(
             RESULT_FIELDS,

@@ -18,8 +18,6 @@ ANALYSES = "analyses"
 BADGES = "badges"
 """Folder of a board's entry: what others found when they ran it again."""
 ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
-
-
 FILE = re.compile(r"(.+?\.(?:safetensors|pth|pt|ckpt|bin|tar))(?:::[^@]*)?@")
 """The path in FILE[::PART]@ARCH."""
 
@@ -37,12 +35,12 @@ def model_name(facts: BackboneFacts) -> str:
     user chose.
     """
     ref = facts.ref.removeprefix(f"{facts.source}:")
+    path = PurePosixPath(ref.replace("\\", "/"))
     if facts.source == "run":
-        ref = PurePosixPath(ref.replace("\\", "/")).name
+        ref = path.name
     elif facts.source == "file":
-        with_architecture = FILE.match(ref)
-        ref = with_architecture[1] if with_architecture else ref
-        ref = PurePosixPath(ref.replace("\\", "/")).stem
+        with_architecture = FILE.match(str(path))
+        ref = PurePosixPath(with_architecture[1] if with_architecture else path).stem
     seed = () if facts.random_init is None else (f"random{facts.random_init}",)
     words = () if facts.source == "module" else facts.feature_spec.variant
     choices = [word for word in words if facts.stated_by.get(word.partition("=")[0]) != USER]
@@ -57,14 +55,12 @@ def result_flags(
     index: sorted distinct episode numbers held, None for a probe; limited: --limit was given, which
     counts only while episodes are missing.
     """
-    flags: set[Flag] = set(dataset.flags)
+    reasons: dict[Flag, bool] = {}
     if not isinstance(spec, EpisodicSpec):
-        flags |= {"derived"} if spec.split == "derived_80_20" else set()
-        flags |= {"limited"} if limited else set()
+        reasons = {"derived": spec.split == "derived_80_20", "limited": limited}
     elif index is not None:
         parted = index.size > 0 and bool(index[-1] != index.size - 1)
         missing = index.size < spec.n_episodes
-        flags |= {"shard"} if parted else set()
-        flags |= {"limited"} if limited and missing else set()
-        flags |= {"short"} if missing and not limited and not parted else set()
-    return tuple(flag for flag in ORDER if flag in flags)
+        reasons = {"shard": parted, "limited": limited and missing}
+        reasons["short"] = missing and not limited and not parted
+    return tuple(flag for flag in ORDER if flag in dataset.flags or reasons.get(flag))

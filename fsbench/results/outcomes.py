@@ -253,12 +253,13 @@ def decode(content: bytes) -> OutcomeTable:
             data = stream.read_buffer(MAX_BYTES + 1)
         if data.size > MAX_BYTES:
             raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
-        require_plain(data)
         reader = pa.ipc.open_file(pa.BufferReader(data))
         types = column_types().copy()
         wrong = [field.name for field in reader.schema if types.pop(field.name, None) != field.type]
         if wrong or {"result", "row"} & types.keys():
             raise ValueError(f"its columns are wrong: {', '.join(wrong)[:200] or 'too few'}")
+        if reader.num_record_batches != 1 or is_compressed(data):
+            raise ValueError("it is not one batch of plain columns")
         batch = reader.get_batch(0)
         batch.validate(full=True)
     except (pa.ArrowException, OSError, struct.error) as error:
@@ -270,12 +271,12 @@ def decode(content: bytes) -> OutcomeTable:
     return OutcomeTable(batch)
 
 
-def require_plain(data: Any) -> None:
-    """Raise ValueError unless an Arrow file is one batch of rows whose columns are not compressed.
+def is_compressed(data: Any) -> bool:
+    """Return whether the columns of the first batch of an Arrow file may be compressed.
 
     A compressed column says itself how large it becomes, without a bound. The layout is that of
     https://arrow.apache.org/docs/format/Columnar.html#ipc-file-format; pyarrow refuses files whose
-    offsets lead astray.
+    offsets lead astray, and dictionaries that no column has.
     """
 
     def number(kind: str, at: int) -> int:
@@ -290,13 +291,7 @@ def require_plain(data: Any) -> None:
     def follow(at: int) -> int:
         return at + number("I", at)
 
-    start = len(data) - len(b"ARROW1") - 4
-    footer = follow(start - number("i", start))
-    dictionaries, batches = find(footer, 2), find(footer, 3)
-    if (dictionaries and number("I", follow(dictionaries))) or not batches:
-        raise ValueError("it is not one batch of plain columns")
-    block = follow(batches) + 4
-    message = number("q", block) + 8
-    is_one = number("I", block - 4) == 1 and number("i", message - 8) == -1
-    if not is_one or find(follow(find(follow(message), 2)), 3):
-        raise ValueError("it is not one batch of plain columns")
+    footer = len(data) - len(b"ARROW1") - 4
+    batches = follow(find(follow(footer - number("i", footer)), 3))
+    message = number("q", batches + 4) + 8
+    return number("i", message - 8) != -1 or find(follow(find(follow(message), 2)), 3) > 0

@@ -18,12 +18,11 @@ PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "scikit-learn", "
 
 def describe_software() -> dict[str, Any]:
     """Return versions, commit and platform of this process, as fields of a Provenance."""
-    installed = [name for name in PACKAGES if list(metadata.distributions(name=name))]
     return {
         "fsbench": __version__,
         "git_commit": git_commit(),
         "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in installed},
+        "packages": {p: metadata.version(p) for p in PACKAGES if [*metadata.distributions(name=p)]},
         "platform": f"{platform.system()} {platform.machine()}",
     }
 

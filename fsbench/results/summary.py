@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fsbench.core import statistics
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
 from fsbench.core.schema import ClassScores, ScoreRecord, Summary
-from fsbench.core.specs import BALANCED, ProbeSpec, Select, Spec
+from fsbench.core.specs import BALANCED, ProbeSpec, Spec
 
 Details = dict[str, float | int | str]
 
@@ -26,6 +26,11 @@ BESIDE: dict[Rule, str] = {"test": "best on test", "held_out": "lr held out"}
 
 def rule_of(spec: ProbeSpec) -> Rule:
     return "held_out_epoch" if spec.epoch == "best" else spec.select
+
+
+def other_rule(spec: ProbeSpec) -> Rule:
+    """Return the rule whose figure stands beside the score."""
+    return "held_out" if spec.select == "test" else "test"
 
 
 class Choice(NamedTuple):
@@ -51,20 +56,15 @@ def choose_rate(records: ProbeRecords, rule: Rule) -> Choice:
 
 def describe_choices(records: ProbeRecords, spec: ProbeSpec, counts: Sequence[int]) -> Details:
     """Return last and best accuracy by learning rate, which is the score, and the other rule."""
-    score = choose_rate(records, spec.select)
-    details: Details = {
-        "score": CHOICE_RULES[rule_of(spec)],
-        "lr": float(records.lr[score.row]),
-        "epoch": score.epoch,
-    }
-    for lr, last, best in zip(records.lr, records.last, records.best, strict=True):
-        details[f"last@{lr:g}"] = float(last.mean())
-        details[f"best@{lr:g}"] = float(best.mean())
-    curve = records.held_out_curve
+    score, curve = choose_rate(records, spec.select), records.held_out_curve
+    lr, epoch = float(records.lr[score.row]), score.epoch
+    details: Details = {"score": CHOICE_RULES[rule_of(spec)], "lr": lr, "epoch": epoch}
+    for rate, last, best in zip(records.lr, records.last, records.best, strict=True):
+        details |= {f"last@{rate:g}": float(last.mean()), f"best@{rate:g}": float(best.mean())}
     held_out = records.held_out if curve is None else curve.max(axis=1)
     if held_out is None:
         return details
-    rule = other_rule(spec.select)
+    rule = other_rule(spec)
     choice = choose_rate(records, rule)
     beside = score_images(choice.right, spec, counts)
     details |= {
@@ -76,12 +76,7 @@ def describe_choices(records: ProbeRecords, spec: ProbeSpec, counts: Sequence[in
     if beside.ci95 is not None:
         details["beside_ci95"] = beside.ci95
     tried = zip(records.lr, held_out, strict=True)
-    return details | {f"held_out@{lr:g}": float(accuracy) for lr, accuracy in tried}
-
-
-def other_rule(select: Select) -> Rule:
-    """Return the rule whose figure stands beside the score."""
-    return "held_out" if select == "test" else "test"
+    return details | {f"held_out@{rate:g}": float(accuracy) for rate, accuracy in tried}
 
 
 def scored_images(records: ProbeRecords | ImageRecords, spec: Spec) -> NDArray[np.bool_]:

@@ -80,9 +80,8 @@ class TrainingJob(Job):
 
     def has_facts(self, facts: BackboneFacts) -> bool:
         """Return whether these are facts of this backbone, by recipe and source."""
-        fingerprint = facts.training and facts.training.source_fingerprint
-        expected = (self.recipe.digest(), self.source_fingerprint)
-        return (facts.recipe_digest, fingerprint) == expected
+        trained_on = facts.training and facts.training.source_fingerprint
+        return (facts.recipe_digest, trained_on) == (self.recipe.digest(), self.source_fingerprint)
 
 
 class GivenBackbone(Frozen):

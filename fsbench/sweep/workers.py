@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.queues import SimpleQueue
 
-import torch
-
 from fsbench.core.registry import CODE
 from pretrain import METHODS
 
@@ -59,6 +57,8 @@ def exit_with_parent() -> None:
 
 def find_gpus(device: str) -> list[str]:
     """Return the GPUs of this machine as CUDA names them; [] where `device` is one, or none."""
+    import torch
+
     if device not in ("auto", "cuda"):
         return []
     count = torch.cuda.device_count()
