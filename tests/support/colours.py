@@ -1,4 +1,4 @@
-"""Contrast of two colours, and the steps of the page's scale of cells as its style sheet states."""
+"""Contrast of two colours, and the steps of the page's scale as its style sheet has them."""
 
 import re
 from pathlib import Path
@@ -27,13 +27,13 @@ def parse_hex(colour: str) -> RGB:
 
 
 def read_scales() -> list[list[tuple[RGB, RGB]]]:
-    """Return (cell, text) of every step: the light scale, then both statements of the dark one."""
+    """Return (ground, text) of every step: the light scale, then both forms of the dark one."""
     return [[(c[f"q{i}"], c[f"t{i}"]) for i in range(len(c) // 2)] for c in read_colours("scale")]
 
 
 def read_colours(sheet: str) -> list[dict[str, RGB]]:
-    """Return the colours by variable that a sheet states: light, then both statements of dark."""
+    """Return the colours by variable of a sheet: light, then both forms of dark."""
     text = (SHEETS / f"{sheet}.css").read_text(encoding="utf8")
     blocks = text.partition("*/")[2].split(":root")[1:]
-    stated = [re.findall(r"--([\w-]+): (#\w{6})", block) for block in blocks]
-    return [{name: parse_hex(colour) for name, colour in pairs} for pairs in stated]
+    colours = [re.findall(r"--([\w-]+): (#\w{6})", block) for block in blocks]
+    return [{name: parse_hex(colour) for name, colour in pairs} for pairs in colours]

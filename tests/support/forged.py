@@ -15,7 +15,7 @@ from fsbench.core.schema import Provenance, Result
 from fsbench.results import assembly, outcomes
 from fsbench.results.entry import ENTRY_FILE, EntryFile, Loaded, read_entry, write_entry
 
-Cell = tuple[Result, Records]
+Pair = tuple[Result, Records]
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -42,10 +42,10 @@ def put(path: str | Sequence[str], value: object) -> Callable[[Path], None]:
     return lambda folder: edit(folder, lambda content: set_value(content, path, value))
 
 
-def rewrite(folder: Path, change: Callable[[Loaded], Cell | None], **facts: Any) -> None:
+def rewrite(folder: Path, change: Callable[[Loaded], Pair | None], **facts: Any) -> None:
     """Write an entry anew with other results, None for one to leave out, and other facts."""
     entry = read_entry(folder)
-    changed = [cell for loaded in entry.loaded if (cell := change(loaded))]
+    changed = [pair for loaded in entry.loaded if (pair := change(loaded))]
     names = ("declaration", "submitted", "fsbench", "key")
     facts = {name: getattr(entry.file, name) for name in names} | facts
     controls = [entry.file.models[i].identity for i in entry.file.controls]
@@ -77,7 +77,7 @@ def forge(
     """Other records or provenance for the first result whose column has this text."""
     done = []
 
-    def forge_cell(loaded: Loaded) -> Cell:
+    def forge_first(loaded: Loaded) -> Pair:
         result, records = loaded.result, loaded.records
         if done or pattern not in str(result.column):
             return result, records
@@ -88,5 +88,5 @@ def forge(
         facts = (result.backbone, result.dataset, result.spec)
         return assembly.build_result(*facts, changed := change(records), limited, made), changed
 
-    rewrite(entry, forge_cell)
+    rewrite(entry, forge_first)
     assert done, f"{entry} has no {pattern}"

@@ -8,7 +8,7 @@ from fsbench.results.verification import read_loaded, read_one_result
 
 
 def read(path: Path) -> list[Result]:
-    return [cell.result for cell in read_loaded(path)]
+    return [loaded.result for loaded in read_loaded(path)]
 
 
 def episode_records(reference: str | Path) -> EpisodeRecords:

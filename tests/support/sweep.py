@@ -59,7 +59,7 @@ def write(path: Path, data: Mapping[str, Any]) -> Path:
     return path
 
 
-def place(root: Path, output: str = "out", **more: Any) -> SweepOptions:
+def make_options(root: Path, output: str = "out", **more: Any) -> SweepOptions:
     return SweepOptions(output=root / output, cache=root / "cache", **more)
 
 

@@ -26,7 +26,7 @@ def start(work: Callable[..., object], *arguments: object) -> BaseProcess:
     return process
 
 
-def place(root: Path, shots: int = 1) -> ResultStore:
+def open_store(root: Path, shots: int = 1) -> ResultStore:
     return ResultStore(root, fakes.facts(), fakes.dataset(), fakes.episodic(shots))
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import fakes
 from support.reading import read
-from support.writers import SHARED, die, grow, place, start, write_as_nobody, write_tasks
+from support.writers import SHARED, die, grow, open_store, start, write_as_nobody, write_tasks
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import TEMPORARY
@@ -108,7 +108,7 @@ def test_a_kill_leaves_the_old_pair_or_the_new_and_no_episode_is_lost(
     assert process.exitcode == -signal.SIGKILL
     (left,) = read(tmp_path)
     assert left.score.n == n
-    target = place(tmp_path)
+    target = open_store(tmp_path)
     assert target.missing_blocks({0: range(40)}) == []
     whole = target.finish(range(40), provenance=fakes.provenance())
     assert whole == grow(tmp_path / "whole", 1, 0, 40)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from safetensors.torch import save_file
 from support.reporters import Recorder
-from support.sweep import ENTRY, place, read, sweep
+from support.sweep import ENTRY, make_options, read, sweep
 
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
@@ -23,7 +23,7 @@ TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_s
 
 
 def graph(root: Path, **more: Any) -> SweepPlan:
-    return plan_jobs(read(sweep(root, **more)), place(root))
+    return plan_jobs(read(sweep(root, **more)), make_options(root))
 
 
 def kinds(jobs: SweepPlan) -> Counter[str]:
@@ -57,7 +57,7 @@ def test_jobs_by_data_set_and_adaptation_once(tmp_path: Path) -> None:
     linear = {"tasks": [target], "shots": [1, 2], "heads": ["linear", "ridge"], "episodes": 4}
     affine = {"tasks": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
     twice = {**data, "pretrain": data["pretrain"] * 2, "evaluate": [linear, affine, linear]}
-    jobs = plan_jobs(read(twice), place(tmp_path))
+    jobs = plan_jobs(read(twice), make_options(tmp_path))
     assert kinds(jobs) == {"pretrain": 1, "evaluate": 3}
     evaluations = [job for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
     tasks = [tuple(map(str, job.images)) for job in evaluations]
@@ -94,7 +94,7 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
     (plain,) = data["pretrain"]
     meta = {**plain, "methods": ["protonet"], "set": {**plain["set"], **TASKS}}
     jobs = plan_jobs(
-        read({**data, "pretrain": [plain, meta]}), place(tmp_path), heard
+        read({**data, "pretrain": [plain, meta]}), make_options(tmp_path), heard
     ).jobs.values()
     analyses = [job for job in jobs if isinstance(job, AnalysisJob)]
     normal, *_, protonet = [job.backbone.title for job in analyses]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.jobs import Fake
-from support.sweep import place
+from support.sweep import make_options
 
 from fsbench.core.errors import FsbenchError
 from fsbench.sweep.graph import SweepPlan
@@ -40,7 +40,7 @@ def schedule(tmp_path: Path, script: Script, done: str = "") -> dict[str, str]:
     for name, needs in {"a": "", "b": "a", "c": "a", "d": "b", "e": ""}.items():
         plan.add(jobs[name], [jobs[need] for need in needs])
     plan = replace(plan, done={jobs[name].key: "done" for name in done})
-    failed = run_jobs(plan, place(tmp_path, jobs=2), script)
+    failed = run_jobs(plan, make_options(tmp_path, jobs=2), script)
     return {plan.jobs[key].title: reason for key, reason in failed.items()}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support import fakes
 from support import methods as fakes_methods
-from support.sweep import ENTRY, place, read, sweep
+from support.sweep import ENTRY, make_options, read, sweep
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, Result
@@ -17,7 +17,9 @@ from fsbench.sweep.submission import SubmissionJob, is_entry_of
 
 def entry(root: Path) -> SubmissionJob:
     """Of a run that is not trained yet."""
-    jobs = plan_jobs(read(sweep(root, methods=("llf",), submit=ENTRY)), place(root)).jobs.values()
+    jobs = plan_jobs(
+        read(sweep(root, methods=("llf",), submit=ENTRY)), make_options(root)
+    ).jobs.values()
     (entry_job,) = (job for job in jobs if isinstance(job, SubmissionJob))
     return entry_job
 
@@ -36,7 +38,7 @@ def of(job: SubmissionJob) -> BackboneFacts:
 def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
+    job, here = entry(tmp_path), make_options(tmp_path, board=tmp_path / "board")
     facts = of(job)
     if kind == "of another recipe":
         facts = facts.model_copy(update={"recipe_digest": "0" * 64})

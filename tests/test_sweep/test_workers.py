@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.jobs import Fake
-from support.sweep import place
+from support.sweep import make_options
 
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.schedule import run_jobs
@@ -18,7 +18,7 @@ from fsbench.sweep.workers import Workers, find_gpus
 
 def run(root: Path, tasks: dict[str, str], count: int = 2) -> dict[str, str]:
     """Run jobs in workers; return title -> reason of every failed one."""
-    graph, options = SweepPlan(), replace(place(root), jobs=count)
+    graph, options = SweepPlan(), replace(make_options(root), jobs=count)
     for name, does in tasks.items():
         graph.add(Fake(name=name, does=does))
     return run_jobs(graph, options, Workers(count))
@@ -30,7 +30,7 @@ def test_failing_jobs_leave_the_others_alone(tmp_path: Path) -> None:
     assert failed.keys() == {"a", "c", "d"}
     assert "a cannot be read" in failed["a"]
     assert failed["c"] == "ZeroDivisionError: c"
-    out = place(tmp_path).output
+    out = make_options(tmp_path).output
     tries = {name: (out / f"{name}.tries").read_text().count("\n") for name in tasks}
     assert set(tries.values()) == {1}
     assert {name for name in tasks if (out / name).exists()} == set("be")
@@ -38,7 +38,7 @@ def test_failing_jobs_leave_the_others_alone(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_ends_the_sweep_and_is_named(tmp_path: Path) -> None:
-    started = place(tmp_path).output / "a.tries"
+    started = make_options(tmp_path).output / "a.tries"
 
     def kill() -> None:
         while not (started.exists() and started.read_text().split()):
