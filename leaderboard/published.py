@@ -6,6 +6,7 @@ others the in-domain accuracy is listed if they trained on a source data set of 
 appendix of the NIO paper reports no accuracy, so it has no entry.
 """
 
+import re
 from collections.abc import Iterable
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ from pydantic import Field
 from fsbench.core.io import read_record
 from fsbench.core.schema import Name, Text
 from fsbench.core.specs import Frozen
-from fsbench.core.tasks import ColumnId, TaskPattern, Track
+from fsbench.core.tasks import ColumnId, Track
 from leaderboard.columns import PROBES
 
 PUBLISHED = Path(__file__).resolve().parent / "published"
@@ -48,8 +49,7 @@ class PublishedCell(Frozen):
     @cached_property
     def adaptation(self) -> str | None:
         """linear, affine or probe, where it is a task of the suite."""
-        pattern = TaskPattern.parse(self.task)
-        return pattern.head or pattern.shape
+        return re.split("[:/]", self.task)[-1]
 
 
 class PublishedEntry(Frozen):

@@ -426,5 +426,5 @@ def covers(pattern: TaskPattern, result: Result) -> bool:
 
     Images of the user may lie elsewhere than they did for the result.
     """
-    names = map(short_name, pattern.datasets(data.resolve_alias, data.dataset_groups()))
+    names = map(short_name, data.catalog.find_datasets(pattern.dataset))
     return strip_digest(result.task.dataset) in names and pattern.covers(result.task)

@@ -288,8 +288,7 @@ def parse_tasks(options: TaskOptions) -> tuple[TaskId, ...]:
     named: list[TaskId] = []
     for task in split_values(options.tasks or "cdfsl"):
         is_whole = isinstance(task, TaskId)
-        groups = data.dataset_groups()
-        named += [task] if is_whole else resolve(task, data.resolve_alias, groups, parts)
+        named += [task] if is_whole else resolve(task, data.catalog.find_datasets, parts)
     return tuple(dict.fromkeys(named))
 
 

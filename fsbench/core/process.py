@@ -1,10 +1,7 @@
 """Choices of a process: its device, and how it ends on a signal.
 
-On SIGTERM and SIGINT work stops where it can continue, says so and exits with 128 + the signal.
-`raise_on_signals` (around every command) lets both signals raise `Stopped` wherever the main thread
-is: files are written by rename, so only the work in flight is lost. `hold_signals` (around a
-training loop) holds the first signal back until the loop has written a checkpoint; a second one
-stops at once.
+On SIGTERM and SIGINT work stops where it can continue: at once, since files are written by rename,
+or where a training loop has written a checkpoint. A second signal stops the loop at once.
 """
 
 import io

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fsbench.core.errors import UsageError, plural
 
@@ -22,8 +22,8 @@ VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)
 """-1: results and errors alone; 0: progress; 1: details as well."""
 
 
-class Reporter(Protocol):
-    """Receives what long work has to say."""
+class Reporter:
+    """Receives what long work has to say; this one keeps it to itself."""
 
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
@@ -32,14 +32,9 @@ class Reporter(Protocol):
 
     def log(self, text: str) -> None:
         """Log one line."""
-        return
 
 
-class Silent(Reporter):
-    """The reporter that says nothing."""
-
-
-SILENT: Reporter = Silent()
+SILENT = Reporter()
 
 
 class Numbered(Reporter):

@@ -2,10 +2,6 @@
 
 Fractions lie in [0, 1]; percent appears only where people read. Records are frozen and reject
 unknown fields, NaN and infinity.
-
-Two runs are matched in compute when their `Training.conditions` are equal and they took as many
-steps over as many images: the same source, network, plan, optimizer and schedule, whatever the
-methods. That follows from the content of the recipe, which its digest states, never from names.
 """
 
 import hashlib
@@ -177,8 +173,9 @@ class Training(Frozen):
     def conditions(self, schedule: str | None = None) -> str:
         """Return the digest of all that matched runs share, under another schedule if stated.
 
-        Name, seed and methods may differ. Tasks and batches of as many images count as the same
-        loader: a meta-learner's control learns to classify the images of its tasks.
+        Two runs are matched in compute when it is equal and they took as many steps over as many
+        images. Name, seed and methods may differ. Tasks and batches of as many images count as the
+        same loader: a meta-learner's control learns to classify the images of its tasks.
         """
         changes = {"loader": "batches"} if self.view.loader == "episodes" else {}
         changes |= {} if schedule is None else {"schedule": schedule}

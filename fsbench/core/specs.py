@@ -152,8 +152,8 @@ class FeatureSpec(Frozen):
     @property
     def variant(self) -> tuple[str, ...]:
         """Return the choices that differ from the defaults, as in names of results."""
-        shown = {self.pool: "native", self.layers: "last"}
-        words = [value for value, default in shown.items() if value != default]
+        shown = ((self.pool, "native"), (self.layers, "last"))
+        words = [value for value, default in shown if value != default]
         words += ["head"] if self.head else []
         statistics = {"mean": self.mean, "std": self.std}
         return (*words, *(f"{name}={shorten_triple(v)}" for name, v in statistics.items() if v))

@@ -119,16 +119,7 @@ def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[Te
 
 
 def draw_table(table: TextTable, width: int | None = None) -> str:
-    """Return aligned columns, numbers to the right, without trailing spaces.
-
-    Examples
-    --------
-    >>> print(draw_table(TextTable("", ("task", "n"), (("eurosat:5w1s", "600"), ("isic", "7")))))
-    task            n
-    ─────────────────
-    eurosat:5w1s  600
-    isic            7
-    """
+    """Return aligned columns, numbers to the right, without trailing spaces."""
     widths = share_width(table, width)
     numeric = [is_numeric(texts) for _, *texts in zip(table.columns, *table.rows, strict=True)]
     lines: list[str] = []

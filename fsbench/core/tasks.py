@@ -14,7 +14,7 @@ images of the user may contain `:`, `/` and `@`, so what follows it counts only 
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import product
@@ -87,12 +87,7 @@ class _Identity:
     """An identity that pydantic reads from its text and writes as its text."""
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse the text that `__str__` writes; each identity defines its own."""
-        raise NotImplementedError
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls: Any, source: Any, handler: Any) -> CoreSchema:
         parse = lru_cache(maxsize=4096)(cls.parse)
 
         def read(value: object) -> Any:
@@ -216,38 +211,39 @@ class ColumnId(_Identity):
 
 @dataclass(frozen=True)
 class TaskPattern:
-    """The parts of a task as written on the command line; None for a part that is left out."""
+    """A data set or group as written on the command line, and the fields of TaskId behind it."""
 
     text: str
     dataset: str
-    shape: str | None
-    head: str | None
-    protocol: str | None
+    fields: Mapping[str, Any]
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the parts of a text. Raise UsageError if it is malformed."""
+        """Return the parts of a text. Raise UsageError if it is malformed, and UnknownName."""
         expression = _user_pattern(head_names()) if text.startswith(USER_DATA) else _NAMED
         match = expression.fullmatch(text)
         if match is None:
             raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
-        return cls(text, *match.groups())
+        dataset, shape, head, protocol = match.groups()
+        fields: dict[str, Any] = {"probe": shape} if shape in PROBES else {}
+        if shape and not fields:
+            sizes = re.fullmatch(r"(\d{1,9})w(\d{1,9})s", shape)
+            n_way, n_shot = map(int, sizes.groups()) if sizes else (0, 0)
+            if not (2 <= n_way <= LARGEST and 1 <= n_shot <= LARGEST):
+                ranges = f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}"
+                raise UsageError(f"malformed task '{text}': '{shape}'", fix=f"{GRAMMAR}; {ranges}")
+            fields = {"n_way": n_way, "n_shot": n_shot}
+        if head:
+            fields["head"] = find_name("adaptation", head, head_names())
+        if protocol:
+            fields["protocol"] = find_name("protocol", protocol, PROTOCOLS)
+        if "probe" in fields and len(fields) > 1:
+            raise UsageError(f"'{text}': a probe has no adaptation and no protocol", fix=GRAMMAR)
+        return cls(text, dataset, fields)
 
     def covers(self, task: TaskId) -> bool:
         """Return whether a task agrees with all parts that are stated, whatever its data set."""
-        return (
-            self.shape in (None, task.shape)
-            and self.head in (None, task.head)
-            and self.protocol in (None, task.protocol)
-        )
-
-    def datasets(
-        self, canonical: Callable[[str], str], groups: Mapping[str, Sequence[str]]
-    ) -> Sequence[str]:
-        """Return the data sets of this pattern; arguments as for `resolve`."""
-        if self.dataset.startswith(USER_DATA):
-            return (self.dataset,)
-        return groups.get(self.dataset) or (canonical(self.dataset),)
+        return all(getattr(task, name) == value for name, value in self.fields.items())
 
 
 class Options(Frozen):
@@ -260,71 +256,49 @@ class Options(Frozen):
     protocol: str | None = None
 
 
+OPTION_OF = {"n_shot": "shots", "n_way": "way", "head": "heads", "protocol": "protocol"}
+"""Field of a task -> the option that states it, too."""
+
+
 def resolve(
-    text: str,
-    canonical: Callable[[str], str],
-    groups: Mapping[str, Sequence[str]],
-    options: Options,
+    text: str, find_datasets: Callable[[str], Sequence[str]], options: Options
 ) -> tuple[TaskId, ...]:
     """Return the tasks that a pattern and options name.
 
-    canonical: gives a data set's name from its name or alias, raising UnknownName; groups: name ->
-    data sets. Raise UsageError for a pattern that is malformed, states a part that an option also
-    states, or names a kind that is not run here, and UnknownName.
+    find_datasets: gives the data sets of a name, an alias or a group, raising UnknownName. Raise
+    UsageError for a pattern that is malformed, states a part that an option also states, or names a
+    kind that is not run here, and UnknownName.
     """
     pattern = TaskPattern.parse(text)
-    probe = pattern.shape if pattern.shape in PROBES else None
-    shape = None if probe else pattern.shape
-    stated_twice = {
-        "--shots": shape and options.shots,
-        "--way": shape and options.way,
-        "--heads": pattern.head and options.heads,
-        "--protocol": pattern.protocol and options.protocol,
-    }
-    for flag in (flag for flag, value in stated_twice.items() if value):
-        raise UsageError(
-            f"'{text}' and {flag} say the same part",
-            fix=f"leave it out of one: drop {flag}, or shorten the task",
-        )
-    if probe and (pattern.head or pattern.protocol):
-        raise UsageError(f"'{text}': a probe has no adaptation and no protocol", fix=GRAMMAR)
+    for field, name in OPTION_OF.items():
+        if field in pattern.fields and getattr(options, name):
+            raise UsageError(
+                f"'{text}' and --{name} say the same part",
+                fix=f"leave it out of one: drop --{name}, or shorten the task",
+            )
     kinds: tuple[Kind, ...] = options.kinds
-    if probe or shape or pattern.head or pattern.protocol:
-        kinds = ("probe",) if probe else ("episodic",)
-    elif pattern.dataset == PROBED:
-        kinds = ("probe",)
+    if pattern.fields or pattern.dataset == PROBED:
+        is_probe = "probe" in pattern.fields or not pattern.fields
+        kinds = ("probe",) if is_probe else ("episodic",)
     if not {*kinds} <= {*options.kinds}:
         raise UsageError(
             f"'{text}': this command runs no {kinds[0]} tasks",
             fix="use fsbench benchmark, which runs all kinds",
         )
-    tasks: list[TaskId] = []
-    if "probe" in kinds:
-        tasks.append(TaskId("", probe="knn" if probe == "knn" else "probe"))
+    heads, protocol = options.heads or DEFAULT_HEADS, options.protocol or DEFAULT_PROTOCOL
+    choices: dict[str, Sequence[Any]] = {
+        "head": [find_name("adaptation", head, head_names()) for head in heads],
+        "n_shot": options.shots or DEFAULT_SHOTS,
+        "n_way": [options.way or DEFAULT_WAY],
+        "protocol": [find_name("protocol", protocol, PROTOCOLS)],
+        **{field: [value] for field, value in pattern.fields.items()},
+    }
+    tasks = [TaskId("", probe=pattern.fields.get("probe", "probe"))] if "probe" in kinds else []
     if "episodic" in kinds:
-        tasks += _list_episodic(pattern, shape, options)
-    datasets = pattern.datasets(canonical, groups)
+        chosen = (zip(choices, values, strict=True) for values in product(*choices.values()))
+        tasks += [TaskId("", **dict(fields)) for fields in chosen]
+    datasets = find_datasets(pattern.dataset)
     return tuple(replace(task, dataset=dataset) for dataset in datasets for task in tasks)
-
-
-def _list_episodic(pattern: TaskPattern, shape: str | None, options: Options) -> Iterator[TaskId]:
-    """Yield the few-shot tasks of a pattern; the data set is left empty."""
-    way, shots = options.way or DEFAULT_WAY, options.shots or DEFAULT_SHOTS
-    if shape:
-        sizes = re.fullmatch(r"(\d{1,9})w(\d{1,9})s", shape)
-        way, shot = map(int, sizes.groups()) if sizes else (0, 0)
-        if not (2 <= way <= LARGEST and 1 <= shot <= LARGEST):
-            raise UsageError(
-                f"malformed task '{pattern.text}': '{shape}'",
-                fix=f"{GRAMMAR}; ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
-            )
-        shots = (shot,)
-    heads = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
-    name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
-    protocol = find_name("protocol", name, PROTOCOLS)
-    chosen = [find_name("adaptation", head, head_names()) for head in heads]
-    for head, shot in product(chosen, shots):
-        yield TaskId("", way, shot, head, protocol)
 
 
 def find_name(kind: str, name: str, allowed: Sequence[T]) -> T:

@@ -13,6 +13,7 @@ from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.io import read_table
 from fsbench.core.options import expand_path
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry
+from fsbench.core.tasks import USER_DATA
 from fsbench.data.cards import SPLITS, Dataset, DatasetFacts
 from fsbench.data.files import find_first, find_path
 from fsbench.data.toy import TOY_SOURCES, TOY_TARGETS
@@ -106,6 +107,16 @@ def dataset_groups() -> dict[str, tuple[str, ...]]:
         "transfer": ("flowers102", "cub200", "aircraft", "mit67", "dogs"),
         "toy": tuple(TOY_TARGETS),
     }
+
+
+def find_datasets(name: str) -> tuple[str, ...]:
+    """Return the data sets of a group, a name or an alias, images of the user as they are named.
+
+    Raise UnknownName.
+    """
+    if name.startswith(USER_DATA):
+        return (name,)
+    return dataset_groups().get(name) or (resolve_alias(name),)
 
 
 ASK = "pass --data ROOT (or FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or --data {facts.name}=DIR"

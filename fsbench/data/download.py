@@ -38,7 +38,7 @@ def acquire_datasets(
     know about images that are not the official ones. Raises UsageError for a missing --data ROOT,
     DataError for a failed download and for images that are not as expected.
     """
-    for member in catalog.dataset_groups().get(name) or (catalog.resolve_alias(name),):
+    for member in catalog.find_datasets(name):
         facts, note = catalog.all_facts()[member], ""
         if not facts.archives:
             yield facts, roots.find(facts) if is_complete(member, roots, cache) else None, ""

@@ -29,7 +29,7 @@ from fsbench.core.io import replacing
 from fsbench.core.seeding import words
 from fsbench.core.specs import SAMPLING, EpisodeSpec
 from fsbench.data.base import Groups, Indices, TargetDataset
-from fsbench.data.catalog import TARGETS, DataRoots, dataset_groups, resolve_alias
+from fsbench.data.catalog import TARGETS, DataRoots, find_datasets
 from fsbench.data.loading import load_target
 
 
@@ -246,7 +246,7 @@ def episode_spec(task: tasks.TaskId, seed: int = 0, n_query: int = 15) -> Episod
 def parse_episodic_task(text: str) -> tasks.TaskId:
     """Return the one episodic task that an id names; raise UsageError if it names several."""
     options = tasks.Options(kinds=("episodic",))
-    named = tasks.resolve(text, resolve_alias, dataset_groups(), options)
+    named = tasks.resolve(text, find_datasets, options)
     if len(named) != 1:
         raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
     return named[0]

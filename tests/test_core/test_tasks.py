@@ -3,6 +3,7 @@
 import re
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,19 +33,19 @@ KNOWN = ("chestx", "isic", "eurosat", "toy_tiles")
 EPISODIC = Options(kinds=("episodic",))
 
 
-def canonical(name: str) -> str:
-    lower = name.lower()
-    if lower not in KNOWN:
+def find_datasets(name: str) -> tuple[str, ...]:
+    if name.lower() not in (*GROUPS, *KNOWN) and not name.startswith("folder:"):
         raise UnknownName("data set", name, KNOWN)
-    return lower
+    return GROUPS.get(name, (name if ":" in name else name.lower(),))
 
 
 def ids(text: str, options: Options) -> list[str]:
-    return [str(task.in_results) for task in resolve(text, canonical, GROUPS, options)]
+    return [str(task.in_results) for task in resolve(text, find_datasets, options)]
 
 
 ALL, ONE = Options(), Options(shots=(1,))
 STATED = Options(kinds=("episodic",), shots=(1, 2), way=3, heads=("linear",), protocol="startup")
+LINEAR = {"head": "linear", "protocol": "ibm"}
 RESOLVED: list[tuple[str, Options, list[str]]] = [
     ("eurosat", EPISODIC, [f"eurosat:5w{k}s/linear@ibm" for k in DEFAULT_SHOTS]),
     ("eurosat", ONE, ["eurosat:probe", "eurosat:5w1s/linear@ibm"]),
@@ -69,37 +70,24 @@ def test_an_id_and_options_name_tasks(text: str, options: Options, expected: lis
 
 
 @pytest.mark.parametrize(
-    ("folder", "shape", "head", "protocol"),
+    ("folder", "rest", "fields"),
     [
-        ("folder:/a/linear", "", "", ""),
-        ("folder:/a/b@ibm", "", "", ""),
-        ("folder:/a", ":5w1s", "", ""),
-        ("folder:/a:b/c@d", ":5w1s", "/linear", "@ibm"),
-        ("folder:/a", ":5w1s", "", "@ibm"),
-        ("folder:/a", ":probe", "", ""),
-        ("folder:/a:5w1s/birds", "", "", ""),
-        ("folder:a b/5w1s", "", "", ""),
-        ("hf-hub:a/b", "", "", ""),
-        ("hf-hub:a/b@ibm", "", "", ""),
-        ("hf-hub:a/b", ":knn", "", ""),
-        ("hf-hub:a/b@1f?split=test&label=y", ":5w5s", "/ridge", "@ibm"),
+        ("folder:/a/linear", "", {}),
+        ("folder:/a/b@ibm", "", {}),
+        ("folder:/a", ":5w1s", {"n_way": 5, "n_shot": 1}),
+        ("folder:/a:b/c@d", ":5w1s/linear@ibm", {"n_way": 5, "n_shot": 1, **LINEAR}),
+        ("folder:/a", ":5w1s@ibm", {"n_way": 5, "n_shot": 1, "protocol": "ibm"}),
+        ("folder:/a", ":probe", {"probe": "probe"}),
+        ("folder:/a:5w1s/birds", "", {}),
+        ("folder:a b/5w1s", "", {}),
+        ("hf-hub:a/b", "", {}),
+        ("hf-hub:a/b@ibm", "", {}),
+        ("hf-hub:a/b", ":knn", {"probe": "knn"}),
+        ("hf-hub:a/b@1f?split=a&label=y", ":2w5s/linear@ibm", {"n_way": 2, "n_shot": 5, **LINEAR}),
     ],
 )
-def test_folders_may_hold_every_separator(
-    folder: str, shape: str, head: str, protocol: str
-) -> None:
-    text = folder + shape + head + protocol
-    parts = (part[1:] or None for part in (shape, head, protocol))
-    assert TaskPattern.parse(text) == TaskPattern(text, folder, *parts)
-
-
-@given(st.text("ab:/@5w1s", min_size=1, max_size=12))
-def test_a_folder_is_found_before_a_complete_tail(path: str) -> None:
-    pattern = TaskPattern.parse(f"folder:{path}:4w2s/linear@startup")
-    tail = pattern.text.removeprefix(pattern.dataset)
-    assert pattern.text == pattern.dataset + tail
-    assert tail.startswith(":")
-    assert (pattern.head, pattern.protocol) == ("linear", "startup")
+def test_folders_may_hold_every_separator(folder: str, rest: str, fields: dict[str, Any]) -> None:
+    assert TaskPattern.parse(folder + rest) == TaskPattern(folder + rest, folder, fields)
 
 
 def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None:
@@ -107,7 +95,7 @@ def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None
     for name in ("a", "b"):
         (folder / name).mkdir(parents=True)
         (folder / name / "x.png").write_bytes(b"")
-    (task,) = resolve(f"folder:{folder}:2w1s", canonical, GROUPS, EPISODIC)
+    (task,) = resolve(f"folder:{folder}:2w1s", find_datasets, EPISODIC)
     assert str(task) == f"folder:{folder}:2w1s/linear@ibm"
     name = user_data_name(task.dataset)
     assert re.fullmatch(r"folder-my-birds@home\+[0-9a-f]{8}", name)
