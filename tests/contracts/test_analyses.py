@@ -49,7 +49,10 @@ every = pytest.mark.parametrize("name", NAMES)
 
 
 @every
-def test_it_states_its_source_needs_and_settings(name: str) -> None:
+def test_it_is_deterministic_does_not_change_the_network_and_names_its_measures(
+    name: str, inputs: AnalysisInput
+) -> None:
+    """Nor does it look at what it does not need; its file states source, needs and settings."""
     file = ANALYSES.load(name)
     assert len(file.SOURCE) > 10
     assert (sys.modules[f"protocols.analyses.{name}"].__doc__ or "").count("\n") > 3
@@ -57,21 +60,14 @@ def test_it_states_its_source_needs_and_settings(name: str) -> None:
     assert ("images" in file.NEEDS) == ("images" in file.SETTINGS.model_fields)
     made = file.SETTINGS()
     assert type(made).model_validate_json(made.model_dump_json()) == made
-
-
-@every
-def test_it_is_deterministic_does_not_change_the_network_and_names_its_measures(
-    name: str, inputs: AnalysisInput
-) -> None:
-    """Nor does it look at what it does not need."""
     models = (inputs.backbone.module, inputs.network.model)
     before = [{n: t.clone() for n, t in model.state_dict().items()} for model in models]
     torch.manual_seed(1)
     finding = run_analysis(name, inputs)
     torch.manual_seed(2)
-    needs = ANALYSES.load(name).NEEDS
-    classifier = inputs.classifier if "head" in needs else None
-    bare = AnalysisInput(inputs.backbone, classifier, inputs.source if "images" in needs else None)
+    classifier = inputs.classifier if "head" in file.NEEDS else None
+    images = inputs.source if "images" in file.NEEDS else None
+    bare = AnalysisInput(inputs.backbone, classifier, images)
     assert run_analysis(name, bare) == finding
     for model, state in zip(models, before, strict=True):
         assert equal(model.state_dict(), state)

@@ -50,17 +50,6 @@ def test_a_ratio_is_the_median_over_processes_of_medians_of_rounds() -> None:
     assert [measured.median(f) for f in ("ratio", "plain", "ours", "noise")] == [3, 6, 2, 3]
 
 
-def test_sides_are_warmed_and_take_turns_with_ours_around_the_plain_one() -> None:
-    calls: list[str] = []
-
-    def side(name: str) -> pairing.Side:
-        return lambda: float(calls.append(name) or len(calls))
-
-    first, second = pairing.take_paired_rounds(side("plain"), side("ours"), 2)
-    assert calls == ["ours", "plain", *2 * ["ours", "plain", "ours"]]
-    assert (first, second) == (Round(4, (3 + 5) / 2, 5 / 3), Round(7, (6 + 8) / 2, 8 / 6))
-
-
 @pytest.mark.parametrize(
     ("plain", "noise", "bound", "verdict"),
     [
@@ -78,30 +67,17 @@ def test_a_verdict_compares_the_ratio_with_its_bound(
     assert Measurement([[Round(plain, 1.0, noise)]]).judge(bound) == verdict
 
 
-def test_exponents_of_growth() -> None:
-    sizes = (10, 100, 1000)
-    assert pairing.fit_exponent(sizes, [3 * n for n in sizes]) == pytest.approx(1)
-    assert pairing.fit_exponent(sizes, [n * n / 7 for n in sizes]) == pytest.approx(2)
-    uses = [pairing.Use(float(n), 5.0 + (n > 100) * 45) for n in sizes]
-    row = pairing.make_growth_row("work", sizes, uses)
-    assert row["sizes"] == "10 to 1,000"
-    assert row["exponent of time"] == "1.00 (last 1.00)"
-    assert row["exponent of memory"] == "0.50 (last 1.00)"
-
-
-def test_a_busy_machine_writes_nothing_and_says_why(
-    quiet: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pairing.os, "getloadavg", lambda: (1.4, 0.1, 0.1))
-    with pytest.raises(SystemExit, match=r"the load average is 1\.4, allowed is 1"):
-        run(monkeypatch, {"a": make_case(STEADY)})
-    assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
-
-
-def test_a_noisy_row_has_no_verdict_and_is_not_written(
+def test_trials_and_busy_machines_write_nothing_and_noisy_rows_are_left_out(
     quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = {"steady": make_case(STEADY), "noisy": make_case(NOISY, 0.9, "noisy")}
+    run(monkeypatch, cases, "--quick")
+    assert "bound >= 0.9: not judged" in capsys.readouterr().out
+    with monkeypatch.context() as busy:
+        busy.setattr(pairing.os, "getloadavg", lambda: (1.4, 0.1, 0.1))
+        with pytest.raises(SystemExit, match=r"the load average is 1\.4, allowed is 1"):
+            run(monkeypatch, cases)
+    assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
     with pytest.raises(SystemExit, match=r"noisy: no verdict: .* 1\.20 times as long again"):
         run(monkeypatch, cases)
     assert "bound >= 0.9: no verdict" in capsys.readouterr().out
@@ -124,18 +100,3 @@ def test_a_whole_run_writes_rows_machine_and_table_and_a_part_nothing(
     page = quiet.read_text()
     assert "`fsbench work`" in page
     assert readme.fill(page) == page
-
-
-def test_a_trial_judges_and_writes_nothing(
-    quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(monkeypatch, {"a": make_case(NOISY, 0.9)}, "--quick")
-    assert "bound >= 0.9: not judged" in capsys.readouterr().out
-    assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
-
-
-def test_a_fresh_process_may_start_processes() -> None:
-    """The loops of other tools decode in worker processes."""
-    arguments = (growth.use_of, (int,), 1)
-    (use,) = pairing.in_fresh_processes(pairing.in_fresh_processes, arguments, 1)[0]
-    assert use.memory == pairing.MEBIBYTE

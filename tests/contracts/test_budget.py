@@ -9,7 +9,7 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 21_832,
+    "fsbench": 21_796,
     "pretrain": 6_982,
     "protocols": 3_892,
     "leaderboard": 6_995,
@@ -49,11 +49,6 @@ def test_tracked_files_stay_below_the_ceiling() -> None:
 
 def test_no_subpackages_import_one_another() -> None:
     assert circles(subpackage_graph()) == []
-
-
-def test_circles_are_strongly_connected_components() -> None:
-    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": {"d"}, "f": {"e"}}
-    assert sorted(circles(graph)) == [["a", "b", "c"], ["d", "e"]]
 
 
 def test_imports_within_functions_count_and_those_for_types_do_not() -> None:

@@ -313,25 +313,21 @@ def test_position_embeddings_of_another_image_size(fsbench: Evaluate, tmp_path: 
     assert result.backbone.input_size == 64
 
 
-def test_one_command_compares_files_of_two_architectures(fsbench: Evaluate, tmp_path: Path) -> None:
-    models = {arch: save(state(arch), tmp_path, arch, f"{arch[:3]}.pth") for arch in (TOY, VIT)}
-    fsbench(*models.values())
-    facts = {result.backbone.architecture: result.backbone.ref for result in read(fsbench.output)}
-    assert facts[TOY] == models[TOY]
-    assert facts.keys() == {TOY, VIT}
-
-
-def test_a_cifar_resnet_by_its_function_and_its_file(fsbench: Evaluate, tmp_path: Path) -> None:
+def test_a_cifar_resnet_by_its_function_beside_a_file_of_another(
+    fsbench: Evaluate, tmp_path: Path
+) -> None:
     """The file of a well-known repository: `module.` names, and a classifier called linear."""
     with stream("cifar", 20):
         net = nets.randomise(nets.cifar_resnet(20, classes=10))
     tree = {"state_dict": prefixed("module.", net.state_dict()), "best_prec1": 92.6}
     model = save(tree, tmp_path, "py:support.nets:cifar_resnet?depth=20", "resnet.th.pth")
     assert "dropped head 2: linear.weight, linear.bias" in fsbench(model)
-    (result,) = read(fsbench.output)
-    facts = result.backbone
-    assert (facts.ref, facts.feature_dim, facts.input_size) == (model, 64, 32)
-    assert facts.weights_hash == weights_hash(trunk(net.state_dict()))
+    other = save(state(VIT), tmp_path, VIT)
+    fsbench(model, other)
+    facts = {result.backbone.ref: result.backbone for result in read(fsbench.output)}
+    assert facts.keys() == {model, other}
+    assert (facts[model].feature_dim, facts[model].input_size) == (64, 32)
+    assert facts[model].weights_hash == weights_hash(trunk(net.state_dict()))
     assert "does not fit" in fsbench(model.replace("depth=20", "depth=26"), code=4)
 
 

@@ -3,14 +3,12 @@
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine
 from torch import nn
 
 import fsbench
@@ -64,15 +62,6 @@ def write_example(page: str, name: str, folder: Path) -> Path:
     assert len([line for line in code.splitlines() if line]) <= 14
     (folder / name).write_text(code)
     return folder / name
-
-
-def call_elsewhere(*arguments: str) -> str:
-    """Run a command in a process that has loaded no file; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "fsbench", *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def sha256_of_file(path: Path) -> str:
@@ -157,12 +146,13 @@ def test_a_file_that_does_not_fit_is_refused_in_a_line(
 
 
 def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, cli: CommandLine
 ) -> None:
     file = write_example("protocols/README.md", "power.py", folder)
     command = ["episodic", *CONTROL, *TASK, "-o", "out"]
     power = [*command, "--heads", "py:power.py:power_mean", "--set", "power_mean.power=1"]
-    assert call(*power) == call(*command, "--heads", "centroid") == 0
+    cli(*power)
+    cli(*command, "--heads", "centroid")
     loaded = {one.result.task.head: one for one in read_loaded(Path("out"))}
     first, result = loaded["power_mean"], loaded["power_mean"].result
     # features after a ReLU and average pooling are not negative: power 1 is the nearest mean
@@ -175,16 +165,15 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
     (stored,) = (s["fitted"] for s in specs if s["adaptation"] == "power_mean")
     assert stored == {"normalize": "none", "transductive": False, "code": digest, "power": 1.0}
     before = file_of_entry.read_bytes()
-    assert call(*power) == 0
+    cli(*power)
     assert file_of_entry.read_bytes() == before  # complete results are read
     file.write_text(file.read_text() + "# changed\n")
-    assert call(*power) == 0
+    cli(*power)
     results = [one.result for one in read_loaded(Path("out"))]
     assert len({str(r.column) for r in results if r.task.head == "power_mean"}) == 2
-    capsys.readouterr()
 
 
-def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
+def test_results_of_a_head_are_read_without_its_file(folder: Path, cli: CommandLine) -> None:
     Path("mine.py").write_text(HEAD_TEXT)
     heads = ["py:mine.py:mine"]
     backbone = fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="t", **STATED)
@@ -195,32 +184,33 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
     registry._CUSTOM.clear()
     with pytest.raises(UsageError, match=r"code of a file with sha-256 .*\n.*--heads py:FILE"):
         fsbench.evaluate("fsbench/toy_resnet", **stored)
-    (row,) = json.loads(call_elsewhere("show", "out", "--json"))
+    (row,) = cli.json("show", "out")
     assert row["spec_digest"] == results[0].spec_digest
     assert row["task"] == "toy_tiles:2w1s/mine@ibm"
 
 
 def test_official_boards_lack_the_head_and_others_show_custom_code(
-    folder: Path,
+    folder: Path, cli: CommandLine
 ) -> None:
     Path("still.py").write_text(METHOD_TEXT)
     Path("mine.py").write_text(HEAD_TEXT)
     made = fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
     fsbench.evaluate(made.ref, "toy_tiles:2w1s", heads=["py:mine.py:mine"], output="out", **QUICK)
     fakes.declare(Path("out"))
-    assert call("submit", "out", "--board", "board") == 0
-    shown = call_elsewhere("leaderboard", "show", "--board", "board", "--format", "md")
+    cli("submit", "out", "--board", "board")
+    registry._CUSTOM.clear()
+    shown = cli("leaderboard", "show", "--board", "board", "--format", "md").out
     for name, file in (("still", "still.py"), ("mine", "mine.py")):
         assert f"All numbers: custom code {name} {sha256_of_file(Path(file))[:8]}" in shown
-    assert call("leaderboard", "init", "--board", "official", "--official", "cdfsl") == 0
-    assert call("submit", "out", "--board", "official") == 5
+    cli("leaderboard", "init", "--board", "official", "--official", "cdfsl")
+    cli("submit", "out", "--board", "official", code=5)
 
 
-def test_files_name_no_code(folder: Path) -> None:
+def test_files_name_no_code(folder: Path, cli: CommandLine) -> None:
     Path("still.py").write_text(METHOD_TEXT)
     sweep = {"pretrain": [{"recipes": ["toy"], "methods": ["py:still.py:Still"], "seeds": [0]}]}
     Path("sweep.json").write_text(json.dumps(sweep))
-    assert call("sweep", "sweep.json", "--dry-run") != 0
+    cli("sweep", "sweep.json", "--dry-run", code=2)
     assert "still" not in METHODS.custom()
 
 
@@ -230,13 +220,11 @@ def test_an_attribute_that_is_missing_is_named_with_file_and_line(
     command: list[str],
     expected: str,
     folder: Path,
-    capfd: pytest.CaptureFixture[str],
+    cli: CommandLine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (folder / "broken.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
-    assert call(*command) == 1
-    errors = capfd.readouterr().err
+    errors = cli(*command, code=1).err
     assert expected in errors
     assert f"(broken.py, line {len(text.splitlines())})" in errors
-    assert "Traceback" not in errors

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from pydantic import ValidationError
 from support.protocols import clouds, noise, separable, target
 from torch import Tensor
@@ -126,19 +127,20 @@ def test_normalize_scales_every_feature_vector(name: str) -> None:
     dataset = target()
     features = noise(dataset) + 0.1 * separable(dataset)
     scaled = features * np.linspace(0.1, 9, len(dataset), dtype=np.float32)[:, None]
-    values = {"adaptation": name, "fitted": {"normalize": "l2"}, "episode": {"n_query": 4}}
-    spec = EpisodicSpec.model_validate(values)
-    evaluate = EPISODIC.load(name).evaluate_block
-    one, other = (evaluate(Inputs(None, dataset, f), spec, 0) for f in (features, scaled))
-    assert (one.correct != other.correct).mean() < 1e-3
-    raw = EpisodicSpec.model_validate({**values, "fitted": {"normalize": "none"}})
-    assert (evaluate(Inputs(None, dataset, scaled), raw, 0).correct != one.correct).mean() > 0.05
+
+    def correct(vectors: NDArray[np.float32], normalize: str) -> NDArray[np.bool_]:
+        values = {"adaptation": name, "episode": {"n_query": 4}, "fitted": {"normalize": normalize}}
+        spec = EpisodicSpec.model_validate(values)
+        return EPISODIC.load(name).evaluate_block(Inputs(None, dataset, vectors), spec, 0).correct
+
+    assert (correct(features, "l2") != correct(scaled, "l2")).mean() < 1e-3
+    assert (correct(features, "l2") != correct(scaled, "none")).mean() > 0.05
 
 
-def test_pieces_are_functions_of_the_shapes() -> None:
-    def size(k: int, dim: int) -> int:
-        spec = EpisodicSpec.model_validate({"adaptation": "ridge", "episode": {"k_shot": k}})
-        return fitted.fitted_piece_size(spec, dim)
-
-    assert [size(1, 13), size(1, 512), size(5, 2048), size(50, 2048)] == [100, 50, 10, 2]
+@pytest.mark.parametrize(
+    ("k", "dim", "size"), [(1, 13, 100), (1, 512, 50), (5, 2048, 10), (50, 2048, 2)]
+)
+def test_pieces_are_functions_of_the_shapes(k: int, dim: int, size: int) -> None:
+    spec = EpisodicSpec.model_validate({"adaptation": "ridge", "episode": {"k_shot": k}})
+    assert fitted.fitted_piece_size(spec, dim) == size
     assert all(fitted.BLOCK % piece == 0 for piece in fitted.PIECES)

@@ -106,30 +106,25 @@ def test_a_public_name_means_one_thing() -> None:
     assert not repeated, "\n".join(f"{n}: {', '.join(where)}" for n, where in repeated.items())
 
 
-def forbidden_names(node: ast.AST, place: str = "") -> Iterator[str]:
-    """Forbidden words among public functions, classes, parameters and fields of a module."""
-    for child in ast.iter_child_nodes(node):
-        field = child.target if isinstance(child, ast.AnnAssign) else None
-        is_field = isinstance(node, ast.ClassDef) and isinstance(field, ast.Name)
-        if is_field and field.id in FORBIDDEN:
-            yield f"{place}.{field.id}"
-        if not isinstance(child, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        if child.name.startswith("_"):
-            continue
-        if child.name in FORBIDDEN:
-            yield f"{place}.{child.name}".lstrip(".")
-        if isinstance(child, ast.ClassDef):
-            yield from forbidden_names(child, child.name)
+def forbidden_names(module: str) -> Iterator[str]:
+    """Forbidden words among public functions and classes, and their parameters and fields."""
+    scopes = [
+        node for node in ast.walk(tree(module)) if isinstance(node, ast.Module | ast.ClassDef)
+    ]
+    for node in (node for scope in scopes for node in scope.body):
+        if isinstance(node, ast.AnnAssign):
+            names = [ast.unparse(node.target)]
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+            every = [n.arg for n in ast.walk(getattr(node, "args", node)) if isinstance(n, ast.arg)]
+            names = [node.name, *(every if isinstance(node, ast.FunctionDef) else [])]
         else:
-            arguments = child.args
-            every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-            yield from (f"{child.name}.{a.arg}" for a in every if a.arg in FORBIDDEN)
+            continue
+        yield from (name for name in names if name in FORBIDDEN)
 
 
 @every
 def test_public_names_say_what_they_name(module: str) -> None:
-    offenders = set(forbidden_names(tree(module)))
+    offenders = set(forbidden_names(module))
     assert not offenders, f"{module}: {sorted(offenders)}"
 
 

@@ -1,5 +1,6 @@
 """Every method on every architecture of our own: it trains, or is refused before it does."""
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -26,11 +27,9 @@ SETTINGS = {"gradinit": ("gradinit.iterations=1",), "nio": ("nio.iterations=1", 
 def least_side(name: str) -> int:
     """The smallest side (px), of a few, for which the architecture builds."""
     for side in (SIDE, 10, 16):
-        try:
+        with suppress(UsageError):
             load_architecture(name).at(side).build(2, 2)
-        except UsageError:
-            continue
-        return side
+            return side
     return 32
 
 

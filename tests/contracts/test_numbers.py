@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import snapshot
+from support.cli import CommandLine
 from support.snapshot import compare, digest_outcomes, find_differences
 
 from pretrain.recipes.registry import recipe_names
@@ -24,6 +25,15 @@ def test_numbers_are_those_of_the_golden_file(section: str) -> None:
     differences = find_differences(section)
     listed = "\n".join(differences[:SHOWN])
     assert not differences, f"{len(differences)} numbers changed:\n{listed}"
+
+
+def test_the_command_shows_the_tiers_of_the_pilot_board(cli: CommandLine) -> None:
+    tables = cli.json("leaderboard", "show", "--board", snapshot.BOARDS["pilot"])
+    shown = [{e["name"]: e["tier"] or e["reason"] for e in table["entries"]} for table in tables]
+    golden = snapshot.read_golden()["boards"]["pilot"].values()
+    tiers = [{name: row["tier"] for name, row in table["ranked"].items()} for table in golden]
+    expected = [t | table["unranked"] for t, table in zip(tiers, golden, strict=True)]
+    assert sorted(shown, key=len) == sorted(expected, key=len)
 
 
 def test_every_recipe_has_a_recorded_digest() -> None:

@@ -139,20 +139,12 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return somebody
 
 
-LISTED = {
-    "methods": "two_step",
-    "heads": "nearest_median",
-    "datasets": "toy_rings",
-    "backbones": "echo:NAME",
-    "analyses": "count_parameters",
-}
-
-
 def test_listings_results_runs_and_findings_name_the_package(used: Path) -> None:
-    for what, name in LISTED.items():
+    for group, name in FILES:
+        what = group.removeprefix("fsbench.").replace("sources", "backbones")
         rows = json.loads(call(used, ["ls", what, "--json"])[0])
         origins = {next(iter(row.values())): row["from"] for row in rows}
-        assert origins.pop(name) == "somebody 1.2"
+        assert origins.pop("echo:NAME" if what == "backbones" else name) == "somebody 1.2"
         assert set(origins.values()) == {"fsbench"}
     entry = read(used / "out", "*/*/entry.json")
     assert [made["plugins"] for made in entry["environments"]] == [{"somebody": "1.2"}]
@@ -174,9 +166,8 @@ def test_a_board_refuses_a_head_of_a_plugin_and_checks_others_as_ever(used: Path
 
 def test_a_name_of_the_suite_cannot_be_taken(tmp_path: Path) -> None:
     folder = install(tmp_path, "taker", {("fsbench.heads", "ridge"): HEAD})
-    assert (
-        "'ridge' is defined by fsbench and by taker 1.2" in call(folder, ["ls", "heads"], code=2)[1]
-    )
+    _, errors = call(folder, ["ls", "heads"], code=2)
+    assert "'ridge' is defined by fsbench and by taker 1.2" in errors
 
 
 def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Path) -> None:

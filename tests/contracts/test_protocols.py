@@ -37,15 +37,11 @@ def run(
 
 
 @every
-def test_the_name_is_the_file_and_a_value_of_the_spec(adaptation: str) -> None:
+def test_a_file_names_its_head_and_a_block_holds_its_episodes_whole(adaptation: str) -> None:
     protocol = EPISODIC.load(adaptation)
     assert protocol.ADAPTATION == adaptation == spec(adaptation).adaptation
     assert protocol.__name__ == f"protocols.episodic.{adaptation}"  # type: ignore[attr-defined]
-
-
-@every
-def test_a_block_holds_its_episodes_whole(adaptation: str) -> None:
-    size = EPISODIC.load(adaptation).block_size(spec(adaptation), 13)
+    size = protocol.block_size(spec(adaptation), 13)
     assert size >= 2
     records = run(adaptation, noise(target()), block=2)
     assert records.index.tolist() == list(range(2 * size, 3 * size))

@@ -42,10 +42,7 @@ def test_outcomes_that_all_agree_have_the_bound_of_wilson(outcome: float, n: int
     low, high = reference.binomtest(round(outcome) * n, n).proportion_ci(0.95, method="wilson")
     expected = high if outcome == 0 else 1 - low
     assert score([outcome] * n).ci95 == pytest.approx(expected, rel=1e-4)  # its z has more digits
-
-
-def test_one_outcome_has_no_interval_and_none_is_an_error() -> None:
-    assert math.isnan(score([0.5]).ci95)
+    assert math.isnan(score([outcome]).ci95)
     with pytest.raises(UsageError, match="no outcomes"):
         score([])
 
