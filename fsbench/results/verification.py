@@ -20,6 +20,7 @@ from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
 from fsbench.results.names import ANALYSES, result_flags
 from fsbench.results.summary import summarize, summarize_episodes
+from fsbench.results.table import format_score
 
 HELD_OUT = {"held_out", "held_out_curve", "chosen"}
 """Records of the choice on the held-out part, of which a spec has none, the first or the others."""
@@ -44,32 +45,26 @@ class Problem:
 Check = TypeVar("Check", bound=Callable[..., Iterator[str]])
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule over data; check: yields what was found and expected, a sentence for each breach."""
+class RuleList(list[tuple[str, str, Callable[..., Iterator[str]]]]):
+    """The rules of one kind of thing, in the order in which they are checked: code, fix and check.
 
-    code: str
-    fix: str
-    check: Callable[..., Iterator[str]]
-
-
-class RuleList(list[Rule]):
-    """The rules of one kind of thing, in the order in which they are checked."""
+    A check yields what was found and expected, a sentence for each breach.
+    """
 
     def add(self, code: str, fix: str = AGAIN) -> Callable[[Check], Check]:
         """Return a decorator that makes a rule of a function."""
 
         def append(check: Check) -> Check:
-            self.append(Rule(code, fix, check))
+            self.append((code, fix, check))
             return check
 
         return append
 
     def find_problems(self, where: object, *subject: object) -> Iterator[Problem]:
         """Yield a Problem for each breach. subject: what the checks take; where: its name."""
-        for rule in self:
-            for text in rule.check(*subject):
-                yield Problem(rule.code, str(where), text[:600], rule.fix)
+        for code, fix, check in self:
+            for text in check(*subject):
+                yield Problem(code, str(where), text[:600], fix)
 
 
 OUTCOME_RULES = RuleList()
@@ -165,8 +160,7 @@ def check_summary(loaded: Loaded, summary: Summary) -> Iterator[str]:
 
 def describe_value(value: object) -> str:
     if isinstance(value, ScoreRecord):
-        half = "" if value.ci95 is None else f" ± {100 * value.ci95:.2f}"
-        return f"{100 * value.mean:.2f}{half} % over {value.n:,}"
+        return f"{format_score(value)} % over {value.n:,}"
     return "other values" if isinstance(value, Frozen | dict) else str(value)
 
 

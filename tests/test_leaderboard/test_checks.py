@@ -206,4 +206,4 @@ def test_every_rule_says_what_it_demands() -> None:
         *(board_rules.FOLDER_RULES, board_rules.STORED_RULES),
         *(board_rules.BADGE_RULES, changes.CHANGE_RULES),
     )
-    assert all(rule.check.__doc__ and rule.fix for rules in lists for rule in rules)
+    assert all(check.__doc__ and fix for rules in lists for _, fix, check in rules)
