@@ -87,12 +87,8 @@ def write_eval_results(folder: Path, results: Sequence[Result], benchmark: str) 
 
 
 def describe_setting(result: Result) -> str:
-    """Return the task of a result in words, e.g. 5-way 1-shot, linear head, ibm, 64 px."""
-    task, column = result.task, result.column
-    size = " ".join([f"{column.input_size} px", *column.variant])
-    if task.probe:
-        return f"{'linear probe' if task.probe == 'probe' else 'k nearest neighbours'}, {size}"
-    return f"{task.n_way}-way {task.n_shot}-shot, {task.head} head, {task.protocol}, {size}"
+    """Return the column of a result without its data set, e.g. 5w1s/linear@ibm 64px."""
+    return str(result.column).removeprefix(f"{result.column.task.dataset}:")
 
 
 def describe_score(result: Result) -> str:
