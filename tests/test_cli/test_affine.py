@@ -59,14 +59,11 @@ def test_batch_statistics_are_never_silent(tmp_path: Path, cli: CommandLine) -> 
     assert names[1] in shown
 
 
-def test_it_never_runs_unasked_and_needs_no_features(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
-) -> None:
-    cache = tmp_path / "cache"
-    task = ("-t", "toy_scan", "--shots", "1", "--limit", "2", "--cache", str(cache))
-    cli("episodic", *NET, *task, "--heads", "affine", "-o", tmp_path / "a")
-    assert not (cache / "features").exists()
-    cli("benchmark", *NET, *task, "-o", tmp_path / "b")
+def test_it_never_runs_unasked_and_needs_no_features(tmp_path: Path, cli: CommandLine) -> None:
+    task = (*NET, "-t", "toy_scan", "--shots", "1", "--limit", "2", "--cache", tmp_path / "cache")
+    cli("episodic", *task, "--heads", "affine", "-o", tmp_path / "a")
+    assert not (tmp_path / "cache" / "features").exists()
+    cli("benchmark", *task, "-o", tmp_path / "b")
     assert not any("affine" in column for column in results(tmp_path / "b"))
 
 

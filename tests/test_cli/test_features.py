@@ -15,11 +15,13 @@ from support.reading import read
 import fsbench
 from fsbench.api.options import Machine, ModelOptions
 from fsbench.api.recompute import recompute
+from fsbench.api.request import EvaluationRequest
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
+from fsbench.core.tasks import TaskId
 from leaderboard.site.data import build_network_facts
 from leaderboard.store import Board
 
@@ -35,10 +37,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def evaluate(place: Path, *options: str) -> Result:
     """The only new result of `fsbench episodic`."""
-    before = {result.task: result for result in read(place)} if place.exists() else {}
+    before = read(place) if place.exists() else []
     assert call("episodic", *NET, *TASK, "-o", place, *options) == 0
-    results = [result for result in read(place) if before.get(result.task) != result]
-    return results[0]
+    return next(result for result in read(place) if result not in before)
 
 
 def test_one_line_says_how_features_are_taken_before_work_starts(
@@ -80,11 +81,9 @@ def test_a_resolution_far_from_that_of_training_is_warned_of(
 
 
 def test_auto_is_the_protocols_resolution_for_networks_of_large_images() -> None:
-    (result,) = fsbench.evaluate(
-        "timm/test_resnet", "toy_tiles:5w1s", random_init=0, episodes=1, progress=False
-    )
-    assert result.backbone.input_size == 160
-    assert result.spec.image.input_size == 224
+    task = TaskId.parse("toy_tiles:5w1s/linear@ibm")
+    sizes = {size: EvaluationRequest(()).spec(task, size).image.input_size for size in (127, 160)}
+    assert sizes == {127: 127, 160: 224}
 
 
 CHOICES = (

@@ -5,8 +5,8 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -37,36 +37,22 @@ def numbers(text: str) -> Counter[str]:
     return Counter(re.findall(r"\d+(?:[.,]\d+)*", text))
 
 
-def assert_whole(printed: str, complete: str, width: int) -> None:
-    """Fail if a line is too long, a number broken, or a text cut by an ellipsis."""
-    for line in printed.splitlines():
-        assert cell_len(line) <= width, line
-    assert not numbers(printed) - numbers(complete), "a broken number reads as another one"
-    assert "…" not in printed
-
-
-@contextmanager
-def columns(width: int | None) -> Iterator[None]:
-    """Set the width of the terminal; None: a pipe."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COLUMNS", raising=False)
-        if width is not None:
-            patch.setenv("COLUMNS", str(width))
-        yield
-
-
 def printed(
     show: Callable[[], object], capture: pytest.CaptureFixture[str]
 ) -> dict[int | None, str]:
-    """Return what is printed at each width, and None in a pipe; each checked to be whole."""
+    """Return what is printed at each width, and None in a pipe; lines fit, numbers are whole."""
     shown: dict[int | None, str] = {}
     capture.readouterr()
     for width in (None, *WIDTHS):
-        with columns(width):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("COLUMNS", raising=False)
+            if width is not None:
+                patch.setenv("COLUMNS", str(width))
             show()
-        shown[width] = capture.readouterr().out
-        if width is not None:
-            assert_whole(shown[width], shown[None], width)
+        text = shown[width] = capture.readouterr().out
+        assert width is None or max(map(cell_len, text.splitlines())) <= width
+        assert not numbers(text) - numbers(shown[None]), "a broken number reads as another one"
+        assert "…" not in text
     return shown
 
 
@@ -90,23 +76,15 @@ def make_comparison(folder: Path) -> list[TextTable]:
 
 def make_board(folder: Path) -> Path:
     """Two recipes of two seeds, one of one, on two data sets at two shots."""
-    rings = fakes.dataset("folder-rings").model_copy(update={"images_hash": "f" * 64})
-    for method, seed, accuracy in RUNS:
-        recipe = f"toy-{method}-schedule=single_cycle"
-        for data in (fakes.dataset(), rings.model_copy(update={"fingerprint": "e" * 64})):
-            for shots in (1, 5):
-                fakes.write(
-                    folder / recipe,
-                    accuracy + shots / 50,
-                    name=f"{recipe}-s{seed}",
-                    shots=shots,
-                    data=data,
-                    backbone=methods.facts(method, seed),
-                )
+    other = {"images_hash": "f" * 64, "fingerprint": "e" * 64}
+    sets = fakes.dataset(), fakes.dataset("folder-rings").model_copy(update=other)
+    for (method, seed, accuracy), data, shots in product(RUNS, sets, (1, 5)):
+        recipe, facts = f"toy-{method}-schedule=single_cycle", methods.facts(method, seed)
+        result = {"name": f"{recipe}-s{seed}", "shots": shots, "data": data, "backbone": facts}
+        fakes.write(folder / recipe, accuracy + shots / 50, **result)
     for method in dict.fromkeys(method for method, *_ in RUNS):
         recipe = f"toy-{method}-schedule=single_cycle"
-        entry = fakes.DECLARATION.model_copy(update={"name": recipe})
-        submit(folder / recipe, folder / "board", entry)
+        submit(folder / recipe, folder / "board", fakes.DECLARATION, name=recipe)
     return folder / "board"
 
 
