@@ -1,14 +1,12 @@
 """`fsbench data audit`: the share of queries that leak, against the exact expectation."""
 
-import json
 from collections import Counter
-from functools import partial
 from math import comb
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import cli
+from support.cli import CommandLine
 from support.protocols import target, with_groups
 
 from fsbench.data import verification as module
@@ -16,8 +14,6 @@ from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.catalog import all_facts
 from fsbench.data.episodes import Episode
 from fsbench.data.verification import audit_groups, shared_fractions
-
-fsbench = partial(cli.call, "data", "audit")
 
 
 def photographed(sizes: tuple[int, ...], classes: int = 6) -> TargetDataset:
@@ -60,8 +56,8 @@ def lesions(tmp_path: Path) -> Path:
     folder = tmp_path / "isic2018"
     images = folder / "ISIC2018_Task3_Training_Input"
     images.mkdir(parents=True)
-    classes = all_facts()["isic"].classes
-    labels, groups = [",".join(["image", *classes])], ["lesion_id,image_id"]
+    labels = [",".join(["image", *all_facts()["isic"].classes])]
+    groups = ["lesion_id,image_id"]
     for i in range(280):
         labels.append(",".join([f"ISIC_{i:07}", *("01"[i % 7 == k] for k in range(7))]))
         groups.append(f"HAM_{i % 7}_{i // 14},ISIC_{i:07}")
@@ -71,35 +67,30 @@ def lesions(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_leaks_of_lesions(lesions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["isic", "--data", str(lesions), "--shots", "1,20", "--episodes", "150"]
-    assert fsbench(*arguments, "--json") == 0
-    audit = json.loads(capsys.readouterr().out)
+def test_leaks_of_lesions(lesions: Path, cli: CommandLine) -> None:
+    command = ("data", "audit", "isic", "--data", lesions, "--shots", "1,20", "--episodes", "150")
+    audit = cli.json(*command)
     assert (audit["images"], audit["groups"], audit["repeats"]) == (280, 140, 140)
     one, twenty = (leak["queries"] for leak in audit["leaks"])
     assert one == pytest.approx(1 / 39, rel=0.25)
     assert twenty == pytest.approx(20 / 39, rel=0.05)
-    assert fsbench(*arguments) == 0
-    out = capsys.readouterr()
-    assert "280 images, 140 groups, 140 repeats" in out.out
-    assert f"{100 * twenty:.2f}" in out.out
-    assert "lesion: ISIC2018" in out.err
+    shown = cli(*command)
+    assert "280 images, 140 groups, 140 repeats" in shown.out
+    assert f"{100 * twenty:.2f}" in shown.out
+    assert "lesion: ISIC2018" in shown.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["isic", "--protocol", "imb"], 2, "did you mean 'ibm'"),
-        (["toy_scan"], 3, "toy_scan has no groups"),
-        (["isic", "--shots", "50"], 3, "needs 65"),
-        (["chestx"], 3, "ChestX-ray14 not found"),
+        ("isic --protocol imb", 2, "did you mean 'ibm'"),
+        ("toy_scan", 3, "toy_scan has no groups"),
+        ("isic --shots 50", 3, "needs 65"),
+        ("chestx", 3, "ChestX-ray14 not found"),
     ],
 )
-def test_refusals(
-    lesions: Path, arguments: list[str], code: int, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fsbench(*arguments, "--data", str(lesions)) == code
-    err = capsys.readouterr().err
+def test_refusals(lesions: Path, arguments: str, code: int, text: str, cli: CommandLine) -> None:
+    err = cli("data", "audit", *arguments.split(), "--data", lesions, code=code).err
     assert "fix:" in err
     assert text in err
 

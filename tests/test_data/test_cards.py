@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fsbench.core.errors import DataError
 from fsbench.data.cards import Archive, DatasetFacts
-from fsbench.data.catalog import CARDS, SOURCES, TARGETS, read_card
+from fsbench.data.catalog import read_card
 
 CARD = """\
 title: Three birds
@@ -76,10 +76,3 @@ def test_class_counts_are_the_official_numbers(
 def test_a_wrong_field_is_refused(write: Write, more: str) -> None:
     with pytest.raises(ValidationError):
         write(more)
-
-
-def test_every_card_is_a_data_set() -> None:
-    names = {registry: {*registry.suite_names()} for registry in (TARGETS, SOURCES)}
-    for registry, folder in ((TARGETS, "targets"), (SOURCES, "sources")):
-        cards = {path.stem for path in (CARDS / folder).iterdir()}
-        assert {name for name in names[registry] if not name.startswith("toy_")} == cards

@@ -1,31 +1,64 @@
-"""Episodes: disjoint, balanced, uniform, and a function of nothing but their names."""
+"""Episodes: disjoint, balanced, uniform, and a function of nothing but their names.
+
+On the disjoint track no group is on both sides; all else is as on the classic track.
+"""
 
 from collections import Counter
+from dataclasses import replace
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from support.protocols import target, with_groups
 
 from fsbench.core.errors import DataError
+from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
-from fsbench.data.episodes import EpisodeSampler, smallest_keys
+from fsbench.data.base import Groups
+from fsbench.data.episodes import EpisodeSampler, draw_manifest, smallest_keys
 
 COUNTS = {2: 40, 3: 25, 5: 31, 7: 60, 8: 25, 11: 90, 12: 26}
 SPEC = EpisodeSpec(k_shot=3, n_query=6)
+CLASSES = (1, 4, 5, 9)
+DISJOINT = EpisodeSpec(track="disjoint", n_way=3, k_shot=3, n_query=4)
+ALONE = Groups.of(np.repeat(CLASSES, 30), [str(i) for i in range(120)])
+PAIRS = Groups.of(np.repeat(CLASSES, 40), [str(i // 2) for i in range(160)])
 
-specs = st.builds(
-    EpisodeSpec,
-    n_way=st.integers(2, 5),
-    k_shot=st.integers(1, 8),
-    n_query=st.integers(1, 9),
-    seed=st.integers(0, 10),
+
+def grouped(codes: dict[int, list[int]]) -> Groups:
+    return Groups({c: np.array(numbers, dtype=np.int64) for c, numbers in codes.items()})
+
+
+def count(groups: Groups) -> dict[int, int]:
+    return {c: len(codes) for c, codes in groups.by_class.items()}
+
+
+def draw_groups(seed: int, size: int, spread: int) -> Groups:
+    """Groups of `size` images on average, each reaching over `spread` classes on average."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(40, 70, len(CLASSES))
+    return grouped(
+        {
+            c: (random.integers(0, n // size, n) + position * 60 // spread).tolist()
+            for position, (c, n) in enumerate(zip(CLASSES, sizes.tolist(), strict=True))
+        }
+    )
+
+
+@given(
+    spec=st.builds(
+        EpisodeSpec,
+        n_way=st.integers(2, 5),
+        k_shot=st.integers(1, 8),
+        n_query=st.integers(1, 9),
+        seed=st.integers(0, 10),
+    ),
+    counts=st.dictionaries(st.integers(0, 40), st.integers(17, 60), min_size=5, max_size=9),
+    i=st.integers(0, 10**9),
 )
-counts = st.dictionaries(st.integers(0, 40), st.integers(17, 60), min_size=5, max_size=9)
-
-
-@given(spec=specs, counts=counts, i=st.integers(0, 10**9))
 @settings(max_examples=60, deadline=None)
 def test_support_and_query_are_disjoint_balanced_and_in_range(
     spec: EpisodeSpec, counts: dict[int, int], i: int
@@ -38,13 +71,55 @@ def test_support_and_query_are_disjoint_balanced_and_in_range(
     assert episode.query.shape == (spec.n_way, spec.n_query)
     for c, row in zip(classes, np.hstack([episode.support, episode.query]), strict=True):
         assert len(set(row.tolist())) == spec.k_shot + spec.n_query
-        assert row.min() >= 0
-        assert row.max() < counts[c]
+        assert 0 <= row.min() <= row.max() < counts[c]
+    for free, rows in zip(episode.query_candidates, episode.support, strict=True):
+        assert sorted(rows.tolist()) == np.flatnonzero(~free).tolist(), "all but the support"
     by_class = {c: 1000 * c + np.arange(n) for c, n in counts.items()}
     for part, images in zip(("support", "query"), episode.images(by_class), strict=True):
-        np.testing.assert_array_equal(
-            images, 1000 * episode.class_ids[:, None] + getattr(episode, part)
-        )
+        expected = 1000 * episode.class_ids[:, None] + getattr(episode, part)
+        np.testing.assert_array_equal(images, expected)
+
+
+@given(
+    groups=st.builds(
+        draw_groups, st.integers(0, 10**6), size=st.integers(1, 6), spread=st.integers(1, 4)
+    ),
+    i=st.integers(0, 10**9),
+    fields=st.fixed_dictionaries(
+        {
+            "k_shot": st.sampled_from([1, 2]),
+            "n_query": st.sampled_from([2, 4]),
+            "seed": st.integers(0, 5),
+        }
+    ),
+)
+@settings(max_examples=80, deadline=None)
+def test_support_is_classic_and_queries_are_the_next_images_of_other_groups(
+    groups: Groups, i: int, fields: dict[str, int]
+) -> None:
+    spec, sizes = DISJOINT.model_copy(update=fields), count(groups)
+    left = {c: groups.left(c, spec.k_shot, spec.n_way) for c in CLASSES}
+    if min(left.values()) < spec.n_query:
+        with pytest.raises(DataError):
+            EpisodeSampler(spec, "x", sizes, groups)
+        return
+    episode = EpisodeSampler(spec, "x", sizes, groups).episode(i)
+    classic = EpisodeSampler(spec.classic, "x", sizes).episode(i)
+    np.testing.assert_array_equal(classic.class_ids, episode.class_ids)
+    np.testing.assert_array_equal(classic.support, episode.support)
+    classes = classic.class_ids.tolist()
+    pairs = zip(classes, episode.support, strict=True)
+    met = {code for c, ranks in pairs for code in groups.by_class[c][ranks].tolist()}
+    ends = np.cumsum([sizes[c] for c in classes])
+    keys = words(ends[-1], "episode", spec.classic.digest(), "x", i, "images")
+    parts = np.split(keys, ends[:-1])
+    rows = zip(classes, episode.query_candidates, parts, episode.query, strict=True)
+    for c, free, part, query in rows:
+        allowed = [code not in met for code in groups.by_class[c].tolist()]
+        np.testing.assert_array_equal(free, allowed)
+        assert free.sum() >= left[c]
+        order = np.argsort(part, kind="stable").tolist()
+        assert query.tolist() == [rank for rank in order if allowed[rank]][: spec.n_query]
 
 
 @given(keys=st.lists(st.integers(0, 3), min_size=1, max_size=150), m=st.integers(1, 30))
@@ -65,10 +140,9 @@ def test_the_hash_depends_on_everything_that_decides_an_episode_and_on_no_order(
         return EpisodeSampler(spec, name, counts).manifest_hash(indices)
 
     base = manifest()
+    changes = ({"seed": 1}, {"pool": "labeled_80"}, {"n_query": 7})
     others = [
-        manifest(SPEC.model_copy(update={"seed": 1})),
-        manifest(SPEC.model_copy(update={"pool": "labeled_80"})),
-        manifest(SPEC.model_copy(update={"n_query": 7})),
+        *(manifest(SPEC.model_copy(update=change)) for change in changes),
         manifest(name="y"),
         manifest(counts=COUNTS | {12: 27}),
         manifest(indices=range(5)),
@@ -79,7 +153,7 @@ def test_the_hash_depends_on_everything_that_decides_an_episode_and_on_no_order(
     assert manifest(counts=shuffled, indices=[3, 1, 2, 0, 0]) == base
 
 
-def test_golden_episode_and_hash() -> None:
+def test_golden_episode_and_hashes() -> None:
     """Pinned: if this changes, published episodes change, which needs a new EpisodeSpec.version."""
     sampler = EpisodeSampler(SPEC, "x", COUNTS)
     episode = sampler.episode(0)
@@ -88,6 +162,20 @@ def test_golden_episode_and_hash() -> None:
     assert episode.support.tolist() == support
     digest = "1237af21bb4dcce9a09e4b854f3cb1207bd759ef25f54b095b879d7c3e6e9b80"
     assert sampler.manifest_hash(range(600)) == digest
+    digest = EpisodeSampler(DISJOINT, "x", count(PAIRS), PAIRS).manifest_hash(range(4))
+    assert digest == "2d110490935c37150d42b17d955e0ca2cd4c80c223dc0e294ff504aaf96d84bc"
+    hashed = (DISJOINT, "x", count(PAIRS))
+    assert digest == draw_manifest(*hashed, PAIRS.hash, [3, 2, 1, 0]).hash, "of the groups alone"
+    assert digest != draw_manifest(*hashed, "0" * 64, range(4)).hash
+
+
+def test_groups_of_one_image_change_no_draw_but_the_manifest() -> None:
+    disjoint = EpisodeSampler(DISJOINT, "x", count(ALONE), ALONE)
+    classic = EpisodeSampler(DISJOINT.classic, "x", count(ALONE), ALONE)
+    assert classic.groups is None
+    for i in range(20):
+        np.testing.assert_array_equal(disjoint.episode(i).query, classic.episode(i).query)
+    assert disjoint.manifest_hash(range(3)) != classic.manifest_hash(range(3))
 
 
 def test_classes_and_images_are_drawn_uniformly() -> None:
@@ -105,21 +193,76 @@ def test_classes_and_images_are_drawn_uniformly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("k_shot", "counts", "message"),
+    ("spec", "counts", "groups", "message"),
     [
-        (3, {1: 9, 2: 9, 3: 9, 4: 8, 5: 30, 6: 3},
+        (SPEC, {1: 9, 2: 9, 3: 9, 4: 8, 5: 30, 6: 3}, None,
          r"3 images in class 6; 3-shot with 6 queries needs 9 \(2 classes(.|\n)*--n-query 2"),
-        (3, dict.fromkeys(range(4), 50), "isic has 4 classes; 5-way episodes need 5"),
-        (3, dict.fromkeys(range(5), 8), "use --n-query 5 or fewer"),
-        (50, dict.fromkeys(range(5), 30), "use --shots 1,5,20$"),
-        (20, dict.fromkeys(range(5), 6), "use --shots 1,5 --n-query 1 or fewer"),
-        (3, dict.fromkeys(range(5), 1), "add images to the class"),
+        (SPEC, dict.fromkeys(range(4), 50), None, "isic has 4 classes; 5-way episodes need 5"),
+        (SPEC, dict.fromkeys(range(5), 8), None, "use --n-query 5 or fewer"),
+        (EpisodeSpec(track="disjoint", n_way=2, n_query=10), {0: 18, 1: 18, 2: 18},
+         grouped({0: [0] * 9 + [1] * 9, 1: [*range(2, 20)], 2: [*range(20, 38)]}),
+         r"10 images in class 0, the support and .* needs 11\n.*--n-query 9 or fewer"),
+        (DISJOINT, count(ALONE), None, "needs the groups of exactly its images"),
+        (DISJOINT, dict.fromkeys(CLASSES, 31), ALONE, "needs the groups of exactly its images"),
     ],
 )  # fmt: skip
 def test_episodes_that_cannot_be_drawn_are_refused(
-    k_shot: int, counts: dict[int, int], message: str
+    spec: EpisodeSpec, counts: dict[int, int], groups: Groups | None, message: str
 ) -> None:
     with pytest.raises(DataError, match=message) as error:
-        EpisodeSampler(SPEC.model_copy(update={"k_shot": k_shot}), "isic", counts)
+        EpisodeSampler(spec, "isic", counts, groups)
     assert error.value.exit_code == 3
+
+
+def test_the_largest_number_of_queries_can_be_drawn() -> None:
     EpisodeSampler(SPEC, "isic", dict.fromkeys(range(5), 9)).episode(0)
+    groups = grouped({0: [0] * 9 + [1] * 9, 1: [*range(2, 20)], 2: [*range(20, 38)]})
+    spec = EpisodeSpec(track="disjoint", n_way=2, n_query=9)
+    EpisodeSampler(spec, "x", count(groups), groups).episode(0)
+
+
+def test_the_track_wants_the_groups_of_a_data_set() -> None:
+    unknown = target()
+    facts = unknown.facts.model_copy(update={"groups": "lesion: a table"})
+    for dataset, message in (
+        (unknown, "blobs has no groups"),
+        (replace(unknown, facts=facts), r"blobs has no groups(.|\n)*expected: lesion: a table"),
+    ):
+        with pytest.raises(DataError, match=message):
+            EpisodeSampler.of(DISJOINT, dataset)
+    dataset = with_groups(unknown, lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
+    assert EpisodeSampler.of(DISJOINT, dataset).groups is dataset.groups
+
+
+def test_the_hash_of_groups_knows_structure_and_no_names() -> None:
+    labels = np.array([0, 0, 0, 2, 2])
+    base = Groups.of(labels, ["a", "b", "a", "c", "b"])
+    assert (base.by_class[0].tolist(), base.by_class[2].tolist()) == ([0, 1, 0], [2, 1])
+    assert base.hash == Groups.of(labels, ["z", "y", "z", "a", "y"]).hash
+    others = [
+        Groups.of(labels, ["a", "b", "a", "c", "c"]),
+        Groups.of(np.array([0, 0, 0, 0, 2]), ["a", "b", "a", "c", "b"]),
+        Groups.of(np.array([0, 0, 0, 3, 3]), ["a", "b", "a", "c", "b"]),
+    ]
+    assert len({base.hash, *(other.hash for other in others)}) == 4
+
+
+def find_worst(groups: Groups, c: int, k: int, n_way: int) -> int:
+    """Fewest images of c left over all supports of n_way classes, by trying them all."""
+    codes, fewest = groups.by_class[c].tolist(), len(groups.by_class[c])
+    for classes in combinations([other for other in groups.by_class if other != c], n_way - 1):
+        drawn = [combinations(groups.by_class[x].tolist(), k) for x in (c, *classes)]
+        for support in product(*drawn):
+            met = {code for part in support for code in part}
+            fewest = min(fewest, sum(code not in met for code in codes))
+    return fewest
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=6), min_size=3, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_what_surely_remains_is_the_worst_case(codes: list[list[int]]) -> None:
+    apart = grouped({c: [10 * c + code for code in part] for c, part in enumerate(codes)})
+    shared = grouped(dict(enumerate(codes)))
+    for (k, n_way), c in product(((1, 2), (2, 2), (1, 3)), apart.by_class):
+        assert apart.left(c, k, n_way) == find_worst(apart, c, k, n_way)
+        assert shared.left(c, k, n_way) <= find_worst(shared, c, k, n_way)

@@ -1,11 +1,11 @@
-"""--data ROOT, --data NAME=DIR, FSBENCH_DATA."""
+"""--data ROOT, --data NAME=DIR, FSBENCH_DATA, and aliases."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from fsbench.core.errors import DataError, FsbenchError, UnknownName, UsageError
+from fsbench.core.errors import DataError, FsbenchError, UnknownName
 from fsbench.data import DataRoots, catalog
 
 EUROSAT = catalog.all_facts()["eurosat"]
@@ -51,29 +51,6 @@ def test_missing_data_names_folder_layout_and_command(tmp_path: Path) -> None:
 def test_wrong_values_are_named(value: str, kind: type[FsbenchError], message: str) -> None:
     with pytest.raises(kind, match=message):
         DataRoots.parse([value])
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("ISIC", "isic"),
-        ("isic2018", "isic"),
-        ("plant-disease", "cropdisease"),
-        ("PlantVillage", "cropdisease"),
-        ("tiny-imagenet-200", "tinyimagenet"),
-        ("ChestX", "chestx"),
-        ("toy-scan", "toy_scan"),
-    ],
-)
-def test_aliases(alias: str, name: str) -> None:
-    assert catalog.resolve_alias(alias) == name
-
-
-def test_a_download_needs_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no folder for eurosat"):
-        DataRoots().destination(EUROSAT)
-    new = DataRoots.parse([str(tmp_path / "new")], must_exist=False)
-    assert new.destination(EUROSAT) == tmp_path / "new" / "eurosat"
 
 
 def test_a_name_as_it_is_written_comes_before_its_spellings(

@@ -156,7 +156,8 @@ def test_a_recipe_states_its_part() -> None:
     fewer = recipe.override(["source_subset.images_per_class=10"])
     assert fewer.source_subset == SourceSubset(classes=20, images_per_class=10)
     assert fewer.digest() != recipe.digest()
-    text = '{"classes": 3, "images_per_class": 4}'
-    stated = load_recipe("toy/seal").override([f"source_subset={text}"])
+    stated = load_recipe("toy/seal").override(
+        ['source_subset={"classes": 3, "images_per_class": 4}']
+    )
     assert stated.source_subset == SourceSubset(classes=3, images_per_class=4)
     assert "source_subset" not in load_recipe("pilot/seal").model_dump()
