@@ -14,7 +14,6 @@ from fsbench.data import TARGETS, TargetDataset
 
 Load = Callable[..., TargetDataset]
 BANDS = "ds/images/remote_sensing/otherDatasets/sentinel_2/tif"
-MENDELEY = "Plant_leave_diseases_dataset_without_augmentation"
 MITES = "Tomato___Spider_mites Two-spotted_spider_mite"
 CORN = "Corn_(maize)___healthy/"
 
@@ -94,16 +93,6 @@ def test_a_tree_without_class_folders_names_the_layout(tmp_path: Path, load: Loa
     (tmp_path / "data" / "eurosat" / "2750").mkdir(parents=True)
     with pytest.raises(DataError, match=r"lacks class folders of eurosat(.|\n)*2750/<Class>"):
         load("eurosat")
-
-
-def test_shorter_class_names_of_another_copy_are_read(tmp_path: Path, load: Load) -> None:
-    names = ("Corn___Common_rust", "Cherry___healthy", "Background_without_leaves")
-    folder = tmp_path / "data" / "cropdisease" / MENDELEY
-    draw_images(folder, *(f"{name}/image (1).JPG" for name in names))
-    dataset = load("cropdisease")
-    classes = ("Cherry_(including_sour)___healthy", "Corn_(maize)___Common_rust_")
-    assert dataset.canonical_ids == tuple(f"{name}/image (1).JPG" for name in classes)
-    assert dataset.notes == ()
 
 
 def test_the_lists_select_the_official_images_of_a_larger_plantvillage(

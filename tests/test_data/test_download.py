@@ -1,5 +1,6 @@
 """`fsbench data download` from a local server: mirrors, hashes, cuts, unpacking, verification."""
 
+import gzip
 import hashlib
 import stat
 import tarfile
@@ -62,11 +63,12 @@ def test_a_part_of_an_earlier_run_is_continued(
 def test_archives_are_unpacked_and_single_files_kept(
     server: Server, tmp_path: Path, name: str, packed: bytes
 ) -> None:
-    server.files |= {f"/{name}": packed, "/list.txt": b"1 2\n"}
-    archives = [Archive(f"{server.url}{path}", sha(body)) for path, body in server.files.items()]
-    download_archives(archives, tmp_path / "new" / "set")
-    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
-    assert files == {"new/set/c.txt", "new/set/x/a.txt", "new/set/list.txt"}
+    server.files |= {f"/{name}": packed, "/list.txt": b"1 2\n", "/b.txt.gz": gzip.compress(b"2")}
+    files = server.files.items()
+    archives = [Archive(f"{server.url}{path}", sha(body), into="raw") for path, body in files]
+    download_archives(archives, tmp_path / "set")
+    unpacked = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
+    assert unpacked == {"set/list.txt", *(f"set/raw/{n}.txt" for n in ("c", "x/a", "b"))}
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])

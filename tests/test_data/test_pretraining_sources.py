@@ -1,7 +1,5 @@
 """Sources on small copies: MNIST and CIFAR by torchvision, Caltech-101 and Oxford-IIIT Pet."""
 
-import gzip
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,7 @@ from torchvision import datasets
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
-from fsbench.data.cards import Archive
 from fsbench.data.catalog import all_facts
-from fsbench.data.download import download_archives
 from fsbench.data.loading import list_source
 
 RNG = np.random.default_rng(0)
@@ -43,20 +39,13 @@ def list_flags(tmp_path: Path) -> Callable[[str], frozenset[str]]:
     return lambda name: list_source(name, roots, tmp_path / "c").flags
 
 
-def mnist_files() -> dict[str, bytes]:
-    files = {}
+def write_mnist(root: Path, subfolder: str = "mnist/MNIST/raw") -> Path:
+    folder = root / subfolder
+    folder.mkdir(parents=True)
     for part, rows in (("train", slice(12)), ("t10k", slice(8, 12))):
         for kind, magic, values in (("images-idx3", 0x803, GREY), ("labels-idx1", 0x801, LABELS)):
-            shape = values[rows].shape
-            head = np.array([magic, *shape], dtype=">i4").tobytes()
-            files[f"{part}-{kind}-ubyte"] = head + values[rows].tobytes()
-    return files
-
-
-def write_mnist(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    for name, content in mnist_files().items():
-        (folder / name).write_bytes(content)
+            head = np.array([magic, *values[rows].shape], dtype=">i4").tobytes()
+            (folder / f"{part}-{kind}-ubyte").write_bytes(head + values[rows].tobytes())
     return folder
 
 
@@ -64,7 +53,7 @@ def write_mnist(folder: Path) -> Path:
 def test_mnist_grey_is_repeated(
     tmp_path: Path, load: Load, subfolder: str, change_card: Change
 ) -> None:
-    write_mnist(tmp_path / "data" / subfolder)
+    write_mnist(tmp_path / "data", subfolder)
     source = load("mnist", 28)
     assert np.array_equal(source.train.images, np.repeat(GREY[:, None], 3, axis=1))
     assert source.train.labels.tolist() == LABELS.tolist()
@@ -72,20 +61,6 @@ def test_mnist_grey_is_repeated(
     assert (source.n_classes, source.flags) == (10, {"subset"})
     change_card("mnist", images_per_class=tuple(np.bincount(LABELS).tolist()))
     assert load("mnist", 28).flags == set()
-
-
-def test_downloaded_mnist_is_unpacked(tmp_path: Path, load: Load) -> None:
-    folder, archives = tmp_path / "data" / "mnist", []
-    folder.mkdir(parents=True)
-    for name, content in mnist_files().items():
-        packed = gzip.compress(content)
-        (folder / f"{name}.gz").write_bytes(packed)
-        known_hash = f"md5:{hashlib.md5(packed).hexdigest()}"
-        archives.append(Archive(f"https://x.org/{name}.gz", known_hash, into="MNIST/raw"))
-    assert {archive.into for archive in all_facts()["mnist"].archives} == {"MNIST/raw"}
-    download_archives(archives, folder)
-    assert not list(folder.glob("*.gz"))
-    assert len(load("mnist", 28).train) == 12
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])
@@ -109,14 +84,6 @@ def test_cifar_is_read_by_its_class_of_torchvision(
     assert np.array_equal(source.train.images, COLOUR.transpose(0, 3, 1, 2))
     assert source.train.labels.tolist() == LABELS.tolist()
     assert source.val.labels.tolist() == LABELS[8:].tolist()
-
-
-def test_damaged_files_of_mnist_are_refused(tmp_path: Path, load: Load) -> None:
-    labels = write_mnist(tmp_path / "data/mnist/MNIST/raw") / "train-labels-idx1-ubyte"
-    for content in (labels.read_bytes()[:-1], labels.read_bytes()[:-1] + b"\xff", b""):
-        labels.write_bytes(content)
-        with pytest.raises(DataError, match="lacks sound files of MNIST"):
-            load("mnist", 28)
 
 
 def test_classes_and_counts_are_the_publishers() -> None:
@@ -213,37 +180,47 @@ def test_official_counts_are_no_subset(
     assert list_flags("caltech101") == {"derived", "subset"}
 
 
+Edit = Callable[[bytes], bytes]
+TRAINVAL, TEST = "annotations/trainval.txt", "annotations/test.txt"
+SOUND = "lacks sound files of MNIST"
+
+
+def replaced(old: bytes, new: bytes) -> Edit:
+    return lambda content: content.replace(old, new)
+
+
 @pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
+    ("name", "write", "file", "edit", "message"),
     [
-        ("trainval", "bulldog_100 2", "bulldog_100 3", "gives 'american_bulldog_100.jpg' the cl"),
-        ("test", "Abyssinian_1 1", "Abyssinian_1 2", "test list gives 'Abyssinian_1.jpg' the"),
-        ("trainval", "Abyssinian_100 1 1 1", "Abyssinian_100 1", "'Abyssinian_100 1' is no offic"),
-        ("trainval", "Abyssinian_100", "../../Abyssinian_9", "gives '../../Abyssinian_9.jpg' the"),
-        ("trainval", "Abyssinian_100", "Abyssinian_999", "Abyssinian_999.jpg"),
+        ("mnist", write_mnist, "train-labels-idx1-ubyte", lambda b: b[:-1], SOUND),
+        ("mnist", write_mnist, "train-labels-idx1-ubyte", lambda b: b[:-1] + b"\xff", SOUND),
+        ("mnist", write_mnist, "train-labels-idx1-ubyte", lambda b: b"", SOUND),
+        ("pets", write_pets, TRAINVAL, replaced(b"bulldog_100 2", b"bulldog_100 3"),
+         "gives 'american_bulldog_100.jpg' the class"),
+        ("pets", write_pets, TEST, replaced(b"Abyssinian_1 1", b"Abyssinian_1 2"),
+         "test list gives 'Abyssinian_1.jpg' the class"),
+        ("pets", write_pets, TRAINVAL, replaced(b"Abyssinian_100 1 1 1", b"Abyssinian_100 1"),
+         "'Abyssinian_100 1' is no official line"),
+        ("pets", write_pets, TRAINVAL, replaced(b"Abyssinian_100", b"../../Abyssinian_9"),
+         "gives '../../Abyssinian_9.jpg' the class"),
+        ("pets", write_pets, TRAINVAL, replaced(b"Abyssinian_100", b"Abyssinian_999"),
+         "Abyssinian_999.jpg"),
+        ("caltech101", write_caltech, "yin_yang/image_0007.jpg", lambda b: b"broken",
+         r"yin_yang/image_0007.jpg"),
+        ("caltech101", write_caltech, "cat/image_0001.jpg", lambda b: b"x",
+         "no class of caltech101: cat"),
     ],
-)
-def test_wrong_lists_of_pets_are_named(
-    tmp_path: Path, load: Load, file: str, old: str, new: str, message: str
+)  # fmt: skip
+def test_wrong_files_are_named(
+    tmp_path: Path, load: Load, name: str, write: Any, file: str, edit: Edit, message: str
 ) -> None:
-    (tmp_path / "data" / "pets").mkdir(parents=True)
-    with pytest.raises(DataError, match="lacks images"):
-        load("pets")
-    table = write_pets(tmp_path / "data") / "annotations" / f"{file}.txt"
-    table.write_text(table.read_text().replace(old, new))
+    folder = tmp_path / "data" / name
+    folder.mkdir(parents=True)
+    with pytest.raises(DataError, match=r"lacks (sound files|images|class folders)\b"):
+        load(name)
+    assert not list(folder.iterdir()), "nothing is created"
+    path = write(tmp_path / "data") / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(edit(path.read_bytes() if path.is_file() else b""))
     with pytest.raises(DataError, match=message):
-        load("pets")
-
-
-def test_missing_and_wrong_files_of_caltech101_are_named(tmp_path: Path, load: Load) -> None:
-    (tmp_path / "data" / "caltech101").mkdir(parents=True)
-    with pytest.raises(DataError, match="lacks class folders of caltech101"):
-        load("caltech101")
-    assert not list((tmp_path / "data" / "caltech101").iterdir()), "nothing is created"
-    tree = write_caltech(tmp_path / "data")
-    (tree / "yin_yang" / "image_0007.jpg").write_bytes(b"broken")
-    with pytest.raises(DataError, match=r"yin_yang/image_0007.jpg"):
-        load("caltech101")
-    (tree / "cat").mkdir()
-    with pytest.raises(DataError, match="no class of caltech101: cat"):
-        load("caltech101")
+        load(name)
