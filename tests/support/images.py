@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +43,18 @@ def join_names(*parts: Sequence[str] | str) -> list[str]:
         words = part.split() if isinstance(part, str) else part
         names = [f"{name}/{word}".lstrip("/") for name in names for word in words]
     return names
+
+
+def encode_grey(level: int) -> bytes:
+    """A grey PNG of 64 x 64 px."""
+    buffer = BytesIO()
+    Image.new("L", (64, 64), level).save(buffer, "png")
+    return buffer.getvalue()
+
+
+def write_table(path: Path, columns: dict[str, Any], kinds: dict[str, Any]) -> None:
+    """Write a parquet file with columns of these features of the package datasets."""
+    from datasets import Dataset, Features
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Dataset.from_dict(columns, features=Features(kinds)).to_parquet(str(path))

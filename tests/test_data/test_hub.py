@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from datasets import ClassLabel, Dataset, Features, Value
+from datasets import ClassLabel, Dataset, Value
 from datasets import Image as ImageFeature
 from PIL import Image
 from support.cli import CommandLine
-from support.images import draw_grey, draw_images, join_names
+from support.images import draw_grey, draw_images, join_names, write_table
 
 from fsbench.core.errors import DataError, FsbenchError, UsageError
 from fsbench.core.tasks import user_data_name
@@ -31,11 +31,6 @@ def encoded(level: int) -> bytes:
     buffer = BytesIO()
     Image.fromarray((noise + level % 180).astype(np.uint8)).save(buffer, "PNG")
     return buffer.getvalue()
-
-
-def write_table(path: Path, columns: dict[str, Any], kinds: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Dataset.from_dict(columns, features=Features(kinds)).to_parquet(str(path))
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
 """TinyImageNet from the folder tree, from parquet and from a hub folder: the same label ids."""
 
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from PIL import Image
-from support.images import write_pixels
+from datasets import ClassLabel, Value
+from datasets import Image as ImageFeature
+from support.images import encode_grey, write_table
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
@@ -21,25 +19,18 @@ VAL = [(WNIDS[1], 50), (WNIDS[0], 60)]
 EXPECTED = sorted([*(("train", *row) for row in TRAIN), *(("val", *row) for row in VAL)])
 
 
-def grey(level: int) -> bytes:
-    buffer = BytesIO()
-    Image.new("L", (64, 64), level).save(buffer, "png")
-    return buffer.getvalue()
-
-
-def write_level(path: Path, level: int) -> None:
-    """Write a grey image, as some of the originals are."""
-    write_pixels(path, np.full((64, 64), level, np.uint8), kind="PNG")
+def write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 def write_tree(folder: Path) -> None:
-    """The official folder tree."""
+    """The official folder tree; its images are grey, as some of the originals."""
     for n, (wnid, level) in enumerate(TRAIN):
-        write_level(folder / "train" / wnid / "images" / f"{wnid}_{n}.JPEG", level)
-    lines = []
-    for n, (wnid, level) in enumerate(VAL):
-        write_level(folder / "val" / "images" / f"val_{n}.JPEG", level)
-        lines.append(f"val_{n}.JPEG\t{wnid}\t0\t32\t44\t62\n")
+        write(folder / "train" / wnid / "images" / f"{wnid}_{n}.JPEG", encode_grey(level))
+    for n, (_, level) in enumerate(VAL):
+        write(folder / "val" / "images" / f"val_{n}.JPEG", encode_grey(level))
+    lines = [f"val_{n}.JPEG\t{wnid}\t0\t32\t44\t62\n" for n, (wnid, _) in enumerate(VAL)]
     (folder / "val" / "val_annotations.txt").write_text("".join(lines))
     (folder / "wnids.txt").write_text("\n".join(WNIDS) + "\n")
 
@@ -55,9 +46,8 @@ def write_sorted_copy(folder: Path) -> None:
 
 
 def write_parquet(path: Path, rows: list[tuple[str, int]], image: str = "image") -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = {image: [grey(v) for _, v in rows], "label": [wnid for wnid, _ in rows]}
-    pq.write_table(pa.table(table), path)
+    columns = {image: [encode_grey(v) for _, v in rows], "label": [wnid for wnid, _ in rows]}
+    write_table(path, columns, {image: Value("binary"), "label": Value("string")})
 
 
 def write_tables(folder: Path) -> None:
@@ -66,18 +56,18 @@ def write_tables(folder: Path) -> None:
     write_parquet(folder / "val-00000-of-00001.parquet", VAL)
 
 
-def levels(dataset: SourceDataset) -> list[tuple[str, str, int]]:
+def list_levels(dataset: SourceDataset) -> list[tuple[str, str, int]]:
     """(split, wnid, grey level) of every image."""
-    parts = (("train", dataset.train), ("val", dataset.val))
     return sorted(
         (name, dataset.facts.classes[label], int(image[0, 0, 0]))
-        for name, part in parts
+        for name, part in (("train", dataset.train), ("val", dataset.val))
         for image, label in zip(part.images, part.labels, strict=True)
     )
 
 
-def load(folder: Path, tmp_path: Path, ref: str = "tinyimagenet") -> SourceDataset:
-    return load_source(ref, DataRoots.parse([f"tinyimagenet={folder}"]), tmp_path / "c", 64)
+def load(folder: Path, tmp_path: Path) -> SourceDataset:
+    roots = DataRoots.parse([f"tinyimagenet={folder}"])
+    return load_source("tinyimagenet", roots, tmp_path / "c", 64)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +84,7 @@ def test_every_layout_gives_the_same_images_and_label_ids(
 ) -> None:
     write(tmp_path / "tin" / subfolder)
     dataset = load(tmp_path / "tin", tmp_path)
-    assert levels(dataset) == EXPECTED
+    assert list_levels(dataset) == EXPECTED
     images, labels = dataset.train.images, dataset.train.labels
     assert (images.shape, images.dtype, labels.dtype) == ((4, 3, 64, 64), np.uint8, np.int64)
     assert images.flags.c_contiguous
@@ -108,22 +98,17 @@ def test_changed_parquet_is_read_again(tmp_path: Path) -> None:
     before = load(tmp_path / "p", tmp_path)
     write_parquet(tmp_path / "p" / "val-00000-of-00001.parquet", [(WNIDS[1], 51), VAL[1]])
     after = load(tmp_path / "p", tmp_path)
-    assert ("val", WNIDS[1], 51) in levels(after)
+    assert ("val", WNIDS[1], 51) in list_levels(after)
     assert before.fingerprint != after.fingerprint
 
 
 def write_hub(folder: Path, names: list[str], rows: list[tuple[str, int]]) -> None:
     """A data set in the hub's layout: parquet with Image and ClassLabel features."""
-    from datasets import ClassLabel, Dataset, Features
-    from datasets import Image as ImageFeature
-
-    features = Features({"image": ImageFeature(), "label": ClassLabel(names=names)})
     for split, part in (("train", rows), ("valid", rows[:2])):
-        images = [{"bytes": grey(level), "path": None} for _, level in part]
-        data = {"image": images, "label": [names.index(name) for name, _ in part]}
-        path = folder / "data" / f"{split}-00000-of-00001.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Dataset.from_dict(data, features=features).to_parquet(str(path))
+        images = [{"bytes": encode_grey(level), "path": None} for _, level in part]
+        columns = {"image": images, "label": [names.index(name) for name, _ in part]}
+        kinds = {"image": ImageFeature(), "label": ClassLabel(names=names)}
+        write_table(folder / "data" / f"{split}-00000-of-00001.parquet", columns, kinds)
 
 
 def test_a_hub_copy_gets_the_official_label_ids_and_another_data_set_is_custom(
@@ -144,17 +129,18 @@ def test_a_hub_copy_gets_the_official_label_ids_and_another_data_set_is_custom(
 
 
 def test_wrong_files_are_named(tmp_path: Path) -> None:
-    write_tree(folder := tmp_path / "tin")
-    (folder / "val" / "images" / "val_1.JPEG").write_bytes(b"broken")
-    with pytest.raises(DataError, match=r"val_1.JPEG"):
-        load(folder, tmp_path)
-    caches = {path.name for path in (tmp_path / "c" / "sources").glob("*-val/*")}
-    assert not caches, "the good part alone is cached"
-    assert len(list((tmp_path / "c" / "sources").glob("*-train/*"))) == 2
+    write_tree(tmp_path / "tin")
+    write(tmp_path / "tin" / "val" / "images" / "val_1.JPEG", b"broken")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"empty lacks train/ and val/, or train-\*.parquet"):
-        load(tmp_path / "empty", tmp_path)
     for part in ("train", "val"):
         write_parquet(tmp_path / "p" / f"{part}-0.parquet", VAL, image="picture")
-    with pytest.raises(DataError, match=r"columns picture, label(.|\n)*`image` and `label`"):
-        load(tmp_path / "p", tmp_path)
+    for folder, message in (
+        ("tin", r"val_1.JPEG"),
+        ("empty", r"empty lacks train/ and val/, or train-\*.parquet"),
+        ("p", r"columns picture, label(.|\n)*`image` and `label`"),
+    ):
+        with pytest.raises(DataError, match=message):
+            load(tmp_path / folder, tmp_path)
+    caches = tmp_path / "c" / "sources"
+    assert list(caches.glob("*-train/*"))
+    assert not list(caches.glob("*-val/*")), "the good part alone is cached"
