@@ -89,6 +89,7 @@ def test_parts_and_architectures_of_files(
         ("cub", "cub200 cropdisease", "cub200"),
         ("resnet81", "vgg16 resnet18", "resnet18"),
         ("ab", "abc", "abc"),
+        ("vit", "fsbench/vit scnn", "fsbench/vit"),
         *(("iris", "isic pets", ""), ("swin", "scnn l2", ""), ("qqqq", "seal", "")),
     ],
 )

@@ -79,6 +79,7 @@ def test_what_changes_a_spec_changes_digest_and_name(
     ("kind", "fields"),
     [
         ("episodic", {"affine": {}}),
+        ("episodic", {"protocol": "startup"}),
         ("episodic", {"adaptation": "affine", "affine": None}),
         ("episodic", {"bn_mode": "train"}),
         ("episodic", {"adaptation": "affine", "affine": {"lr": 0}}),
