@@ -71,17 +71,12 @@ Version = Annotated[str, Field(max_length=100, pattern=r"^\d[A-Za-z0-9_.+!-]*$")
 Sha256 = Annotated[str, Field(pattern=specs.SHA256)]
 MAX_SECONDS = 1e10
 """Longer than any run: 300 years."""
-MAX_COUNT = 10**30
-"""Sums and plots of such numbers do not overflow; the largest ones are FLOPs."""
-MAX_BATCH = 4096
-"""Images of a forward pass: who verifies an entry uses what a stranger wrote."""
 MAX_IMAGES = 20_000_000
 """Of one data set; ImageNet-21k has 14 million."""
-Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Count = Annotated[int, Field(ge=0, le=10**30)]
+"""Sums and plots of such numbers do not overflow; the largest ones are FLOPs."""
 Word = Annotated[str, Field(max_length=100, pattern=r"^\w[\w/@:.+-]*$")]
 """Bounded by max_length: a repeat count in a pattern takes 10 to 20 ms to compile, per record."""
-RESTARTING = ("cosine", "step", "plateau")
-"""Schedules that fall within a round; the others run through, or stay."""
 OF_ITS_MACHINE = frozenset({"seconds", "peak_memory_bytes"})
 """Costs in which a run repeated to the bit differs."""
 
@@ -375,7 +370,7 @@ class Environment(Frozen):
     device: Printable
     cpu_capability: Printable
     threads: int = Field(ge=1, le=4096)
-    batch_size: int | None = omitted(None, ge=2, le=MAX_BATCH)
+    batch_size: int | None = omitted(None, ge=2, le=4096)  # who verifies an entry uses it
     halvings: int = omitted(0, ge=0, le=64)
     precision: Printable | None = omitted(None)
     plugins: dict[Printable, Version] = omitted({})

@@ -34,10 +34,7 @@ Adaptation = str
 """Name of a head: linear and affine train it by SGD, every other one is a file of FITTED."""
 SGD = ("linear", "affine")
 BnMode = Literal["eval", "train"]
-Split = Literal["official", "derived_80_20"]
-Augmentation = Literal["none", "views"]
 Select = Literal["test", "held_out"]
-Epoch = Literal["last", "best"]
 TestScore = Literal["accuracy", "balanced_accuracy"]
 """Share of test images that are right, or its mean over the classes."""
 Pooling = Literal["native", "cls", "avg", "cls+avg", "max"]
@@ -438,7 +435,7 @@ class _DatasetSpec(Frozen):
     version: Literal[1] = 1
     image: ImageSpec = ImageSpec()
     bn_mode: Literal["eval"] = "eval"
-    split: Split = "official"
+    split: Literal["official", "derived_80_20"] = "official"
     score: TestScore = omitted("accuracy")
     transductive: ClassVar[bool] = False
     scale_free: ClassVar[bool] = False
@@ -475,12 +472,12 @@ class ProbeSpec(_DatasetSpec):
     weight_decay: float = Field(1e-4, ge=0)
     schedule: Literal["constant", "cosine"] = "constant"
     init: Literal["torch_default"] = "torch_default"
-    augmentation: Augmentation = "none"
+    augmentation: Literal["none", "views"] = "none"
     views: int | None = omitted(None, ge=1)
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     held_out: float | None = omitted(None, gt=0, lt=1)
     select: Select = omitted("test")
-    epoch: Epoch = omitted("last")
+    epoch: Literal["last", "best"] = omitted("last")
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")

@@ -49,7 +49,6 @@ PROBED = "transfer"
 """The group whose data sets are probed if a pattern states nothing else."""
 DEFAULT_WAY = 5
 DEFAULT_SHOTS = (1, 5, 20, 50)
-DEFAULT_HEADS: tuple[Adaptation, ...] = ("linear",)
 DEFAULT_PROTOCOL: Protocol = "ibm"
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 LARGEST = 1000
@@ -285,7 +284,7 @@ def resolve(
             f"'{text}': this command runs no {kinds[0]} tasks",
             fix="use fsbench benchmark, which runs all kinds",
         )
-    heads, protocol = options.heads or DEFAULT_HEADS, options.protocol or DEFAULT_PROTOCOL
+    heads, protocol = options.heads or ("linear",), options.protocol or DEFAULT_PROTOCOL
     choices: dict[str, Sequence[Any]] = {
         "head": [find_name("adaptation", head, head_names()) for head in heads],
         "n_shot": options.shots or DEFAULT_SHOTS,

@@ -11,7 +11,7 @@ from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.request import EvaluationRequest, build_request
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import RESTARTING, DatasetRecord
+from fsbench.core.schema import DatasetRecord
 from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import analysis_jobs
@@ -60,7 +60,7 @@ def matched_controls(recipe: Recipe) -> Iterator[Recipe]:
     in every round, with one schedule over all rounds."""
     plain = registry.control_recipe(recipe)
     yield plain
-    restarts = recipe.plan.total_rounds > 1 and recipe.schedule in RESTARTING
+    restarts = recipe.plan.total_rounds > 1 and recipe.schedule in ("cosine", "step", "plateau")
     if restarts and recipe.plan.stop_accuracy is None:
         yield plain.replace({"schedule": "single_cycle"})
 
