@@ -18,9 +18,6 @@ from fsbench.core.errors import FsbenchError, UsageError
 if TYPE_CHECKING:
     from fsbench.core.seeding import Name
 
-PATIENCE = timedelta(hours=1)
-"""Time that a rank waits for the others before it gives up."""
-
 
 @dataclass(frozen=True)
 class Ranks:
@@ -112,7 +109,7 @@ def watched_peers() -> Iterator[None]:
 
 @contextmanager
 def open_ranks(
-    device: str, backend: str = "", patience: timedelta = PATIENCE
+    device: str, backend: str = "", patience: timedelta = timedelta(hours=1)
 ) -> Iterator[tuple[Ranks, torch.device]]:
     """Yield the ranks and the device of this process: of torchrun or of an open process group.
 

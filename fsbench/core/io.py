@@ -32,8 +32,6 @@ MAX_NUMBER = 1e30
 """Size of a number in a JSON file; the largest real ones are FLOPs of a pretraining."""
 TEMPORARY = ".fsbench.tmp"
 """End of the name of a file that is being written."""
-ABANDONED_SECONDS = 24 * 3600
-"""Age after which such a file counts as left by a killed process."""
 
 Model = TypeVar("Model", bound=Frozen)
 
@@ -82,7 +80,7 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for other in path.parent.glob(f".*{TEMPORARY}"):
         with suppress(OSError):
-            if time.time() - other.stat().st_mtime > ABANDONED_SECONDS:
+            if time.time() - other.stat().st_mtime > 24 * 3600:
                 other.unlink()
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:

@@ -55,7 +55,6 @@ LINE = 16.0
 
 PANEL = 380.0, 230.0
 """Width and height of a panel without its legend."""
-MOST_COLUMNS = 3
 MARKED = 12
 """Most values of a curve that each have a mark."""
 MOST_NAMED = 8
@@ -153,7 +152,7 @@ def draw_views(views: Sequence[View], title: str = "") -> "Figure":
     panels: dict[str, list[View]] = {}
     for view in views:
         panels.setdefault(view.title, []).append(view)
-    columns = max(1, min(MOST_COLUMNS, len(panels)))
+    columns = max(1, min(3, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     above = LINE * max((1 + len(p) * (not _is_bars(p)) for p in panels.values()), default=0)
     figure = create_figure(PANEL[0] * columns, (PANEL[1] + above) * rows, title)

@@ -266,12 +266,10 @@ class FittedSpec(Frozen):
         defaults = {name: field.default for name, field in fields.items()} | defaults
         changed = [f"{name}={v}" for name, v in self if v != defaults.get(name, ...)]
         if self.code:
-            words, changed = [*words, f"{CUSTOM_CODE}{self.code[:8]}"], sorted(changed)
+            words, changed = [*words, f"custom-code-{self.code[:8]}"], sorted(changed)
         return (*words, *changed)
 
 
-CUSTOM_CODE = "custom-code-"
-"""Start of the word that marks a variant as computed by a file of the user."""
 Setting = bool | int | float | Annotated[str, Field(max_length=40, pattern=r"^[\w.+=-]+$")]
 
 
