@@ -1,7 +1,4 @@
-"""Loading of backbones by reference, and of the classifier of a run.
-
-A reference is a known scheme first, then an existing file, else an error with the nearest name.
-"""
+"""Loading of backbones by reference, and of the classifier of a run."""
 
 import re
 from collections.abc import Iterable
@@ -27,7 +24,10 @@ from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec
 
 
 def parse_reference(ref: str) -> tuple[str, str]:
-    """Split into (source name, rest of the reference). Raise UsageError with the nearest name."""
+    """Split into (source name, rest of the reference): a known scheme first, then a file.
+
+    Raises UsageError with the nearest name.
+    """
     if scheme := sources.split_scheme(ref):
         return scheme
     try:

@@ -167,7 +167,8 @@ class Matcher:
     def match_state(self, where: str, state: dict[str, Any]) -> list[WeightMatch]:
         """Return the parts of one state dict that fit, under the first spelling that any fits.
 
-        If none fits, return the nearest part of each spelling.
+        If none fits, return the nearest part of each spelling. A prefix of names is a part if all
+        weights of the network follow it.
         """
         needed = {name for name in self.target if not name.endswith(COUNTER)}
         nearest: list[WeightMatch] = []
@@ -177,7 +178,10 @@ class Matcher:
             if names in tried or len(spelled) < len(state):  # two names became one
                 continue
             tried.append(names)
-            counts = count_prefixes(spelled, needed)
+            counts: Counter[str] = Counter()
+            for name in spelled:
+                starts = [0, *(dot.end() for dot in re.finditer(r"\.", name[:LONGEST]))]
+                counts.update(name[:start] for start in starts if name[start:] in needed)
             full = [prefix for prefix, count in counts.items() if count == len(needed)]
             matches = []
             for prefix in full or [max(counts, key=counts.__getitem__, default="")]:
@@ -305,15 +309,6 @@ def prefix_in_file(prefix: str, names: Mapping[str, str]) -> str:
         return prefix.rstrip(".")
     starts = accumulate(name.split("."), "{}.{}".format)
     return next((start for start in starts if drop_wrappers(start) + "." == prefix), "")
-
-
-def count_prefixes(names: Iterable[str], needed: set[str]) -> Counter[str]:
-    """Return prefix -> number of weights of the network whose names follow it."""
-    counts: Counter[str] = Counter()
-    for name in names:
-        starts = [0, *(i + 1 for i, letter in enumerate(name[:LONGEST]) if letter == ".")]
-        counts.update(name[:start] for start in starts if name[start:] in needed)
-    return counts
 
 
 def describe_misfit(name: str, value: object, target: Tensor) -> str:

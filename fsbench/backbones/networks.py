@@ -30,6 +30,7 @@ PREFIX = "timm/"
 TIMM_NAME = "fsbench_"
 """Prefix of this project's networks where they are registered with timm."""
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+HEADS = (nn.Linear, nn.Identity)  # Identity where the head was removed
 Cuts = frozenset[str]
 """Names of modules whose output is all that later layers receive of an image."""
 
@@ -45,7 +46,9 @@ def load_architecture(name: str) -> Architecture:
 
 def find_roles(model: nn.Module, name: str = "the network") -> RoleMap:
     """Find the roles of a network. Raise UsageError naming a missing head, block or layer."""
-    head, layers = find_head(model, name), layer_names(model)
+    head, layers = getattr(model, "pretrained_cfg", {}).get("classifier"), layer_names(model)
+    if not isinstance(head, str) or not isinstance(model.get_submodule(head), HEADS):
+        raise missing_roles_error(name, f"its classifier {head!r} is no single linear layer")
     whole = isinstance(model.get_submodule(head), nn.Linear)
     if whole and layers[-1] != head:
         raise missing_roles_error(name, f"its last layer is {layers[-1]}, not the head {head}")
@@ -71,15 +74,6 @@ def missing_roles_error(name: str, why: str) -> UsageError:
         f"{name} has no roles that methods could use: {why}",
         fix="use a convolutional network or a transformer with blocks and a linear head",
     )
-
-
-def find_head(model: nn.Module, name: str) -> str:
-    """Return the name of the classifier in timm's configuration, also if it was removed."""
-    named = getattr(model, "pretrained_cfg", {}).get("classifier")
-    kinds = (nn.Linear, nn.Identity)
-    if not isinstance(named, str) or not isinstance(model.get_submodule(named), kinds):
-        raise missing_roles_error(name, f"its classifier {named!r} is no single linear layer")
-    return named
 
 
 def find_cuts(model: nn.Module, name: str) -> Cuts:

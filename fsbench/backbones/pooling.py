@@ -7,9 +7,9 @@ that are no patches, the cls token first where the network has a `cls_token` (to
 `class_token`).
 
 The last 4 blocks are those of a transformer, or the stages of a convolutional network. As in the
-linear evaluation of DINOv2 (Oquab et al. 2023, https://arxiv.org/abs/2304.07193;
-https://github.com/facebookresearch/dinov2, dinov2/eval/linear.py), their cls tokens are
-concatenated, and `cls+avg` adds the average of the last block's patches alone.
+linear evaluation of DINOv2 (Oquab et al. 2023, https://arxiv.org/abs/2304.07193, and its code,
+dinov2/eval/linear.py), their cls tokens are concatenated, and `cls+avg` adds the average of the
+last block's patches alone.
 """
 
 import inspect

@@ -232,7 +232,7 @@ def test_a_function_of_ones_own_and_its_typed_arguments() -> None:
         ("py:", "cannot import ''"),
         ("py:own_nets:number", "gave a int"),
         ("py:own_nets:Maps", r"\(2, 3, 16, 16\)"),
-        ("open_clip:ViT-B-32", "without weights"),
+        ("open_clip:ViT-B-32", "unknown weights of open_clip's ViT-B-32 ''"),
         ("open_clip:ViT-B-32/openai?gelu=true", "unknown option of open_clip 'gelu'"),
         ("open_clip:vit-b-23/openai", r"unknown open_clip architecture(.|\n)*ViT-B-32"),
         ("open_clip:ViT-B-32/OpenAi-", r"unknown weights of open_clip's ViT-B-32(.|\n)*openai"),

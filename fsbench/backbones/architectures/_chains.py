@@ -68,9 +68,8 @@ class Chain(nn.Sequential):
         self.fc = nn.Linear(n_values, num_classes) if num_classes else nn.Identity()
 
 
-def layer_norm(channels: int) -> nn.GroupNorm:
-    """Return a norm over channels and positions of an image, with scale and shift per channel."""
-    return nn.GroupNorm(1, channels)
+layer_norm = partial(nn.GroupNorm, 1)
+"""Norm over channels and positions of an image, with scale and shift per channel."""
 
 
 def conv_unit(

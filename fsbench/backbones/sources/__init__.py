@@ -1,9 +1,9 @@
 """Sources of backbones, one file each, chosen by the prefix of a reference.
 
 A file defines FORM, the reference with capitals for what varies, e.g. `timm/NAME`; PREFIX, with
-which such references start; `load(request) -> LoadedNetwork`; and, if a reference can be checked
-without loading it, `check(request)`, which raises UsageError and comes before each `load`. Initial
-weights come from torch's global generator, which `fsbench.backbones.load_backbone` seeds.
+which such references start; `load(request) -> LoadedNetwork`, with initial weights from torch's
+global generator; and, if a reference can be checked without loading it, `check(request)`, which
+raises UsageError and comes before each `load`.
 """
 
 from contextlib import suppress
@@ -41,8 +41,7 @@ class BackboneRequest:
     def load(self) -> "LoadedNetwork":
         """Check the request and load its network. Raise UsageError, CheckpointError."""
         self.check()
-        loaded: LoadedNetwork = SOURCES.load(self.source).load(self)
-        return loaded
+        return SOURCES.load(self.source).load(self)  # type: ignore[no-any-return]
 
     def is_known(self) -> bool:
         """Return whether `check` raises no UsageError."""

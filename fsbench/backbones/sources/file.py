@@ -1,9 +1,8 @@
 """A checkpoint file and its architecture: FILE[::PART][@ARCH].
 
-PART chooses where several sets of weights of a file fit, e.g. `last.pth.tar::state_dict_ema`; it is
-a nested key, dotted ones too, or the prefix of flat names, e.g. `moco.pth::momentum_encoder`. ARCH
-is a timm name or the reference of any other source that builds a network, e.g.
-`py:PKG.MOD:FUNCTION`; --arch states it for all files that do not name theirs.
+PART chooses where several sets of weights fit: a nested key, e.g. `last.tar::state_dict_ema`, or
+the prefix of flat names, e.g. `moco.pth::momentum_encoder`. ARCH is a timm name or the reference of
+any other source that builds a network; --arch states it for all files that do not name theirs.
 
 FILE may be one of several shards, their index, or a folder that `save_pretrained` of timm or
 transformers wrote, whose config.json states the architecture.

@@ -10,7 +10,7 @@ from typing import Any
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
 from fsbench.backbones.sources._hub import commit_of, library_access
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import UnknownName
 
 FORM = "open_clip:ARCH/TAG"
 PREFIX = "open_clip:"
@@ -28,14 +28,8 @@ def check(request: BackboneRequest) -> None:
     if name not in (names := open_clip.list_models()):
         raise UnknownName("open_clip architecture", name, names)
     tags = open_clip.list_pretrained_tags_by_model(name)
-    if tag and tag not in tags:
+    if tag not in tags and (tag or request.random_init is None):
         raise UnknownName(f"weights of open_clip's {name}", tag, tags)
-    if not tag and request.random_init is None:
-        raise UsageError(
-            f"{request.ref} is an architecture without weights",
-            fix=f"add one of {', '.join(f'/{tag}' for tag in tags) or 'no published weights'}, "
-            f"pass --random-init SEED, or FILE@{request.ref}",
-        )
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:

@@ -1,13 +1,13 @@
 """Vision models of Hugging Face transformers: transformers:ORG/NAME[@REV], or a local folder.
 
 Images enter as the model's own image processor hands them on. What that does is measured on images
-of one colour, so every option of its file and every default of its class counts: normalisation,
-rescaling, order of channels. Masked autoencoders see all patches, in their order.
+of one colour, so every option of its file and every default of its class counts. Masked
+autoencoders see all patches, in their order.
 
 Features are the model's own pooled output. Where that is a trained layer of pretraining (the dense
 pooler of ViT), or where there is none, they are the cls token after the last norm, or the average
-of the patches. Of a model with two towers (CLIP, SigLIP) the vision tower is taken, without its
-projection. Needs the extra `transformers`; code from the hub is never run.
+of the patches. Of two towers (CLIP, SigLIP) the vision tower is taken, without its projection. Code
+from the hub is never run.
 """
 
 import inspect
@@ -77,8 +77,7 @@ class VisionModel(nn.Module):
         return self.model(pixel_values=images, **dict.fromkeys(self.options, True), **options)
 
     def forward_features(self, images: Tensor) -> Tensor:
-        hidden: Tensor = self.call(images).last_hidden_state
-        return hidden
+        return self.call(images).last_hidden_state  # type: ignore[no-any-return]
 
     def forward_intermediates(
         self, images: Tensor, indices: int, intermediates_only: bool = True
@@ -143,7 +142,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
     """Return what the image processor of a folder does, and whether it hands on BGR.
 
-    What an evaluation cannot repeat, e.g. padding, is unknown and named in the problems.
+    What an evaluation cannot repeat, e.g. padding, is unknown and named as the problem.
     """
     from PIL import Image
     from transformers import AutoImageProcessor
