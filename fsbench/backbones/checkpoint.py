@@ -23,7 +23,6 @@ from torch import Tensor
 
 from fsbench.backbones import pickles
 from fsbench.backbones.pickles import MAGIC, MAGIC_NUMBER, InertValue
-from fsbench.backbones.preprocessing import read_json_beside
 from fsbench.core import io
 from fsbench.core.errors import CheckpointError
 
@@ -40,7 +39,7 @@ BROKEN = (
 SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.\w+)")
 """Name of one shard of several: stem, number, count, suffix."""
 INDEX = ".index.json"
-"""End of the name of a file that says which shard holds which weight."""
+"""End of the name of a file that lies beside the shards."""
 ROOT = "."
 """PART of a reference that stands for the names of a file that have no prefix."""
 
@@ -127,21 +126,20 @@ def find_format(path: Path) -> str:
 
 
 def list_shards(path: Path) -> list[Path]:
-    """Return the files that hold the weights of a shard or of an index; else the file alone.
+    """Return all shards of a shard, or of the index beside them; else the file alone.
 
-    Raises CheckpointError for missing shards, and for an index of files elsewhere.
+    Raises CheckpointError for missing shards.
     """
-    if path.name.endswith(INDEX):
-        content = read_json_beside(path).get("weight_map")
-        names = sorted(set(content.values())) if isinstance(content, dict) else []
-        if not names or any(Path(str(name)).name != name for name in names):
-            raise CheckpointError(f"{path} lists no shards", fix="pass the file of weights")
-    elif match := SHARD.fullmatch(path.name):
-        stem, _, count, suffix = match.groups()
-        names = [f"{stem}-{i:05d}-of-{count}{suffix}" for i in range(1, int(count) + 1)]
-    else:
+    name, files = path.name, sorted(file.name for file in path.parent.iterdir())
+    if name.endswith(INDEX):
+        start = Path(name.removesuffix(INDEX)).stem
+        name = next((n for n in files if (m := SHARD.fullmatch(n)) and m[1] == start), name)
+    match = SHARD.fullmatch(name)
+    if match is None:
         return [path]
-    if missing := [name for name in names if not path.with_name(name).is_file()]:
+    stem, _, count, suffix = match.groups()
+    names = [f"{stem}-{i:05d}-of-{count}{suffix}" for i in range(1, int(count) + 1)]
+    if missing := [name for name in names if name not in files]:
         raise CheckpointError(
             f"{path} is one of {len(names)} shards; missing beside it: {', '.join(missing[:10])}",
             fix=f"put all of them into {path.parent}",

@@ -211,23 +211,20 @@ def register_in_timm() -> None:
     `timm.create_model("local-dir:DIR", pretrained=True)` then loads what `fsbench export` writes.
     """
     import timm
-    from timm.models import register_model
+    from timm.models import build_model_with_cfg, register_model
 
     for name in PRESETS:
         if not timm.is_model(TIMM_NAME + name):
-            entrypoint: Any = partial(build_for_timm, name)
+            build = partial(build_for_timm, name)
+            entrypoint: Any = partial(build_model_with_cfg, build, TIMM_NAME + name)
             entrypoint.__name__, entrypoint.__module__ = TIMM_NAME + name, __name__
             register_model(entrypoint)
 
 
-def build_for_timm(name: str, pretrained: bool = False, **options: Any) -> nn.Module:
+def build_for_timm(
+    name: str, num_classes: int, width: int, side: int, normalizers: Any, **_: Any
+) -> nn.Module:
     """Build a network of this project as timm calls it: width, side (px) and normalizers."""
-    from timm.models import build_model_with_cfg
-
-    def build(num_classes: int, width: int, side: int, normalizers: Any, **_: Any) -> nn.Module:
-        model = load_architecture(name).at(side).build(num_classes, width)
-        insert_normalizers(model, {key: tuple(shape) for key, shape in normalizers.items()})
-        return model
-
-    model: nn.Module = build_model_with_cfg(build, TIMM_NAME + name, pretrained, **options)
+    model = load_architecture(name).at(side).build(num_classes, width)
+    insert_normalizers(model, {key: tuple(shape) for key, shape in normalizers.items()})
     return model

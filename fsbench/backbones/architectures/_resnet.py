@@ -67,6 +67,7 @@ class ResNet(nn.Sequential):
         depths: tuple[int, ...],
         stem: Stem,
         law: str = "he",
+        zero_biases: bool = False,
         bottleneck: bool = False,
         norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
     ) -> None:
@@ -88,6 +89,8 @@ class ResNet(nn.Sequential):
         self.flatten = nn.Flatten()
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
         _chains.initialize(self, law, zero_biases=False)
+        if zero_biases:
+            _chains.initialize(self, law)
 
 
 def resnet_roles(model: nn.Module) -> RoleMap:
@@ -99,14 +102,3 @@ def resnet_roles(model: nn.Module) -> RoleMap:
     units = [f"{n}.{unit}" for n, stage in stages.items() for unit in dict(stage.named_children())]
     blocks = (("conv1", "bn1", units[0]), *((unit,) for unit in units[1:]))
     return RoleMap.of(model, blocks, tuple(stages))
-
-
-def layer_norm_resnet50(num_classes: int, width: int) -> nn.Module:
-    """Build the ResNet-50 of the reinitialization study: layer norms and He-normal weights.
-
-    It has the ImageNet stem and torchvision's names, so `bn1` is a layer norm here.
-    """
-    depths, norm = (3, 4, 6, 3), _chains.layer_norm
-    return _chains.initialize(
-        ResNet(num_classes, width, depths, "imagenet", bottleneck=True, norm=norm)
-    )

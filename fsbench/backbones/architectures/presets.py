@@ -17,7 +17,6 @@ FAMILIES: dict[str, Family] = {
     "perceptron": (_chains.perceptron, _chains.chain_roles, CHAIN),
     "mobilenet": (_chains.mobilenet, _chains.mobilenet_roles, {}),
     "resnet": (_resnet.ResNet, _resnet.resnet_roles, {}),
-    "layer_norm_resnet50": (_resnet.layer_norm_resnet50, _resnet.resnet_roles, {}),
 }
 """Builder of the networks of a family, their roles, and their common facts."""
 NORMS = {"batch": nn.BatchNorm2d, "layer": _chains.layer_norm}
