@@ -64,8 +64,12 @@ def read_settled(file: Path) -> bytes:
     if file.suffix not in (".json", ".jsonl"):
         return file.read_bytes()
     texts = [file.read_text()] if file.suffix == ".json" else file.read_text().splitlines()
-    settled = (json.dumps(without_clocks(json.loads(text)), sort_keys=True) for text in texts)
-    return "\n".join(dict.fromkeys(settled)).encode()
+    try:
+        contents = [without_clocks(json.loads(text)) for text in texts]
+    except ValueError:  # half-written
+        return file.read_bytes()
+    settled = dict.fromkeys(json.dumps(content, sort_keys=True) for content in contents)
+    return "\n".join(settled).encode()
 
 
 def without_clocks(value: Any) -> Any:

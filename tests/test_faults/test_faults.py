@@ -11,7 +11,7 @@ FAULTS: list[tuple[Kind, str]] = [
     *((kill, job) for job in EVERY),
     (stop, "pretrain"),
     (fill_disk, "pretrain"),
-    (fill_disk, "features"),
+    (fill_disk, "submit"),
     (damage_cache, "features"),
     (damage_cache, "decode"),
     (damage_unfinished, "episodes"),
