@@ -33,13 +33,11 @@ def environment_of(provenance: Provenance) -> dict[str, str]:
         "torch": provenance.packages.get("torch", "none"),
         "device": provenance.device,
         "cpu capability": provenance.cpu_capability,
-        "threads": str(provenance.threads),
+        "threads": provenance.threads,
+        "batch size": provenance.batch_size,
+        "halvings": provenance.halvings,
     }
-    if provenance.batch_size is not None:
-        parts["batch size"] = str(provenance.batch_size)
-    if provenance.halvings:
-        parts["halvings"] = str(provenance.halvings)
-    return parts
+    return {part: str(value) for part, value in parts.items() if value}
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -62,20 +62,20 @@ def build_table(
         texts = ("-" if accuracy is None else f"{100 * accuracy:.2f}" for accuracy in sources)
         body.append((SOURCE_ROW, *texts, "-", "-"))
     words = " ".join(word for word in common.split() if word not in name.split())
-    title = f"{name}: {words}" if words else name
+    notes = table_notes(results, labels) + [DIFFERENCE_NOTE] * (len(header) > 1)
     table = TextTable(
-        " · ".join([title, *shared]),
+        " · ".join([f"{name}: {words}" if words else name, *shared]),
         ("task", *header, DIFFERENCE, "flags"),
         tuple(body),
-        "\n".join([*table_notes(results, labels), *([DIFFERENCE_NOTE] if len(header) > 1 else [])]),
+        "\n".join(notes),
         optional=(LARGEST, SOURCE_ROW, "flags", DIFFERENCE),
     )
     if all(row[-1] == "-" for row in body):
         table = table.without("flags")
     if len(header) < 2:
         table = table.without(DIFFERENCE)
-    stated = [f"{label}: {backbone.preprocessing}" for label, backbone in facts.items()]
-    complete = replace(table, note="\n".join([table.note, *stated]))
+    notes += [f"{label}: {backbone.preprocessing}" for label, backbone in facts.items()]
+    complete = replace(table, note="\n".join(notes))
     return replace(table.without(DENSE), make_complete=lambda: complete)
 
 
