@@ -33,7 +33,7 @@ Natural = Annotated[int, Interval(ge=0)]
 Positive = Annotated[int, Interval(ge=1)]
 Count = Annotated[int, Interval(ge=1, le=1024)]
 Size = Annotated[int, Interval(ge=1, le=1000)]
-SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "separates": None}
+SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "is_split": False}
 """Details of options whose values are assignments."""
 YES = "Start work that is estimated to take over an hour."
 PROGRESS = "Whether to write progress to stderr."
@@ -43,26 +43,30 @@ IS_REFERENCE = re.compile(rf"{IS_NAME.pattern}|(folder|hf-hub|open_clip|py|run|t
 IS_PATH = re.compile(r"(folder|hf-hub|py|run):|[^:]*/")
 
 
-def separates(before: str, after: str) -> bool:
-    """Return whether a comma ends a model, task, head or folder.
+class ReferenceOptions(OptionModel):
+    """Options whose texts may be references to models, data and code, with commas in paths."""
 
-    Within a path it does so only before another of them that exists.
-    """
-    from fsbench.core.errors import UnknownName
-    from fsbench.core.tasks import head_names
-    from fsbench.data import dataset_groups, resolve_alias
+    @staticmethod
+    def separates(before: str, after: str) -> bool:
+        """Return whether a comma ends a model, task, head or folder.
 
-    if IS_NAME.match(before) or not IS_PATH.match(before) or IS_REFERENCE.match(after):
-        return True
-    name = re.split("[:/@=]", after)[0]
-    try:
-        return name in (*head_names(), *dataset_groups()) or bool(resolve_alias(name))
-    except UnknownName:
-        return Path(after.split("@")[0]).exists()
+        Within a path it does so only before another of them that exists.
+        """
+        from fsbench.core.errors import UnknownName
+        from fsbench.core.tasks import head_names
+        from fsbench.data import dataset_groups, resolve_alias
+
+        if IS_NAME.match(before) or not IS_PATH.match(before) or IS_REFERENCE.match(after):
+            return True
+        name = re.split("[:/@=]", after)[0]
+        try:
+            return name in (*head_names(), *dataset_groups()) or bool(resolve_alias(name))
+        except UnknownName:
+            return Path(after.split("@")[0]).exists()
 
 
 @dataclass(frozen=True)
-class ModelOptions(OptionModel):
+class ModelOptions(ReferenceOptions):
     """Which backbones, and how images become their features."""
 
     model: Models = option(
@@ -71,7 +75,6 @@ class ModelOptions(OptionModel):
         "Backbone: timm/NAME, hf-hub:ORG/NAME@REV, transformers:ORG/NAME, torchvision/NAME, "
         "open_clip:ARCH/TAG, run:DIR, FILE@ARCH or py:PKG.MOD:FUNCTION; repeatable.",
         "-m",
-        separates=separates,
     )
     _: KW_ONLY
     name: str | None = option(None, "Model", "Name of one model in results (default: from -m).")
@@ -98,7 +101,7 @@ class ModelOptions(OptionModel):
 
 
 @dataclass(frozen=True)
-class TaskOptions(OptionModel):
+class TaskOptions(ReferenceOptions):
     """Which tasks, and the choices of their specs; the defaults are official."""
 
     tasks: Tasks = option(
@@ -108,7 +111,6 @@ class TaskOptions(OptionModel):
         "(cdfsl, cdfsl-small, transfer) or own images (folder:DIR, hf-hub:ORG/NAME); repeatable "
         "(default: cdfsl).",
         *("-t", "--task"),
-        separates=separates,
     )
     _: KW_ONLY
     kinds: Sequence[Literal["probe", "episodic"]] = option(
@@ -129,10 +131,7 @@ class TaskOptions(OptionModel):
     )
     seed: Natural = option(0, "Task", "Seed for sampling episodes; 0 is official.")
     limit: Positive | None = option(
-        None,
-        "Task",
-        "Quick test: at most N episodes (probes: N epochs); results are marked 'limited'.",
-        "-L",
+        None, "Task", "Quick test: at most N episodes or epochs; results are 'limited'.", "-L"
     )
     heads: Sequence[str] | None = option(
         None,
@@ -140,7 +139,6 @@ class TaskOptions(OptionModel):
         "Per-episode classifier: linear (default), affine (also tunes norm layers; slow), one of "
         "`fsbench ls heads`, or your own as py:FILE:FUNCTION, whose sha-256 results record.",
         "--adapt",
-        separates=separates,
     )
     set: Sequence[str] = option(
         (),
@@ -177,7 +175,7 @@ class TaskOptions(OptionModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine(OptionModel):
+class Machine(ReferenceOptions):
     """Where data are and how work runs; recorded in results, never part of what is computed."""
 
     data: Folders = option(
@@ -185,7 +183,6 @@ class Machine(OptionModel):
         "Machine",
         "Folder with the data sets, or NAME=DIR for one; repeatable. FSBENCH_DATA sets more, "
         "separated like PATH.",
-        separates=separates,
     )
     cache: str | Path | None = option(
         None, "Machine", "Folder for cached features and images (default: FSBENCH_CACHE)."
@@ -237,7 +234,7 @@ class EvaluationOptions(ResultOptions, Machine, TaskOptions, ModelOptions):
         "Advanced",
         "Result (DIR:TASK) or file of a spec (JSON): evaluate exactly its spec; -t then names "
         "data sets, and other options of the task are left out; repeatable.",
-        separates=None,
+        is_split=False,
     )
     shard: str | None = option(
         None, "Advanced", "i/n: evaluate this part of the episodes alone; merge the parts later."
@@ -280,22 +277,14 @@ class PretrainOptions(Machine):
     )
     _: KW_ONLY
     source: str | None = option(
-        None,
-        "Task",
-        "Source data set: tinyimagenet, pets, caltech101, toy_source, folder:DIR or "
-        "hf-hub:ORG/NAME.",
+        None, "Task", "Source: tinyimagenet, pets, caltech101, folder:DIR, hf-hub:ORG/NAME ..."
     )
     set: Sequence[str] = option((), "Task", "Recipe field (plan.rounds=3); repeatable.", **SETTINGS)
     scenario: str | None = option(
-        None,
-        "Task",
-        "How data arrive: stationary, warm-start, continual-full or continual-limited.",
+        None, "Task", "Order of data: stationary, warm-start, continual-full, continual-limited."
     )
     method: str | None = option(
-        None,
-        "Model",
-        "Methods in place of the recipe's: swr+weight_compander, or py:FILE:CLASS, your own, whose "
-        "sha-256 the run records.",
+        None, "Model", "Methods in place of the recipe's: swr+weight_compander, or py:FILE:CLASS."
     )
     seed: Natural | None = option(None, "Task", "Seed of the recipe.")
     output: Path = option(Path("runs"), "Output", "Folder of the runs.", "-o")
@@ -313,22 +302,33 @@ class PretrainOptions(Machine):
 
 
 @dataclass(frozen=True)
-class CompareOptions(OptionModel):
+class VerifyOptions(Machine, ModelOptions):
+    """Everything that `fsbench leaderboard verify` takes; threads are by default the entry's."""
+
+    _: KW_ONLY
+    entry: str = option(MISSING, "Argument", "Name of the entry.")
+    board: Path = option(MISSING, "Task", "Folder of the leaderboard.")
+    tasks: Tasks = option(None, "Task", "Columns of the entry (default: all).", "-t", "--task")
+    episodes: Literal["all"] | Annotated[int, Interval(ge=30)] = option(
+        30, "Task", "Episodes to draw in each column: 30 or more, or all.", fix="give 30 or more"
+    )
+    seed: Natural | None = option(None, "Task", "Seed of the draws (default: a random one).")
+    sign_with: Path | None = option(
+        None, "Output", "SSH key that signs the badge; it counts if board.json has it in 'signers'."
+    )
+
+
+@dataclass(frozen=True)
+class CompareOptions(ReferenceOptions):
     """Everything that `fsbench.compare` takes."""
 
     a: Stored = option(
-        MISSING,
-        "Argument",
-        "Results folder of one model, or an entry's name on --board; in Python also `Results`.",
+        MISSING, "Argument", "Results folder of one model, or name on --board; in Python `Results`."
     )
     b: Stored = option(MISSING, "Argument", "What to compare with, as A.")
     _: KW_ONLY
     tasks: Tasks = option(
-        None,
-        "Task",
-        "Compare on these tasks only, e.g. eurosat or isic:5w1s; repeatable (default: all).",
-        *("-t", "--task"),
-        separates=separates,
+        None, "Task", "Compare on these only, e.g. eurosat, isic:5w1s; repeatable.", "-t", "--task"
     )
     board: str | Path | None = option(None, "Task", "Folder of the board that A or B names.")
     gap: Annotated[float, Interval(gt=0, lt=100)] | None = option(
@@ -337,15 +337,11 @@ class CompareOptions(OptionModel):
 
 
 @dataclass(frozen=True)
-class SubmitOptions(OptionModel):
+class SubmitOptions(ReferenceOptions):
     """Everything that `fsbench.submit` takes."""
 
-    results: Stored = option(
-        Path("results"), "Argument", "Results folder; in Python also `Results`."
-    )
-    board: str | Path | None = option(
-        None, "Output", "Folder of the board; it is made where it is missing."
-    )
+    results: Stored = option(Path("results"), "Argument", "Results folder; in Python `Results`.")
+    board: str | Path | None = option(None, "Output", "Folder of the board, made if missing.")
     declaration: Any = option(
         None,
         "Output",
@@ -355,18 +351,10 @@ class SubmitOptions(OptionModel):
     _: KW_ONLY
     name: str | None = option(None, "Output", "Name of the entry, in place of the declared one.")
     models: Sequence[str] = option(
-        (),
-        "Model",
-        "Submit only this model of the folder; repeatable.",
-        *("-m", "--model"),
-        separates=separates,
+        (), "Model", "Submit only this model of the folder; repeatable.", "-m", "--model"
     )
     controls: Sequence[str] = option(
-        (),
-        "Model",
-        "Model of the folder that each entry takes along as its control; repeatable.",
-        "--control",
-        separates=separates,
+        (), "Model", "Model that each entry takes along as its control; repeatable.", "--control"
     )
     dry_run: bool = option(False, "Output", "Check only; write nothing.")
     replace: bool = option(False, "Output", "Replace an entry of the same name.")
@@ -386,15 +374,9 @@ class SweepOptions(Machine):
     board: Path | None = option(
         None, "Output", "Folder of the board that `submit` adds to; its entries count as done."
     )
-    findings: Path | None = option(
-        None, "Output", "Folder of analyses; existing records count as done."
-    )
+    findings: Path | None = option(None, "Output", "Folder of analyses; records count as done.")
     method: Sequence[str] = option(
-        (),
-        "Model",
-        "Methods beside those of the file, in every block of `pretrain`: names, or your own as "
-        "py:FILE:CLASS; repeatable.",
-        separates=separates,
+        (), "Model", "Methods beside those of the file: names, or py:FILE:CLASS; repeatable."
     )
     jobs: Count = option(1, "Machine", "Parallel processes; they share the GPUs evenly.", "-j")
     yes: bool = option(False, "Output", YES)

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from fsbench.api.compare import covers
 from fsbench.api.evaluate import TargetSets, is_on_features
 from fsbench.api.machine import RunContext
-from fsbench.api.options import Machine, ModelOptions
+from fsbench.api.options import VerifyOptions
 from fsbench.api.request import EvaluationRequest, FixedSpec, parse_models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import check_input_size
 from fsbench.backbones.kernels import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
+from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import BackboneFacts
@@ -36,7 +37,7 @@ from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
 from fsbench.results.entry import Loaded
 from fsbench.results.provenance import describe_changes, environment_of
 from leaderboard import badges
-from leaderboard.badges import FEWEST, Badge, ColumnCheck, FlipCount
+from leaderboard.badges import Badge, ColumnCheck, FlipCount
 from leaderboard.networks import Network
 from leaderboard.signatures import require_key
 from leaderboard.store import Board, BoardEntry
@@ -55,43 +56,34 @@ class Sample:
     drawn: tuple[int, ...] = ()
 
 
-def verify(
-    board: Path,
-    name: str,
-    models: ModelOptions,
-    *,
-    episodes: int | None = FEWEST,
-    tasks: Sequence[str] = (),
-    seed: int | None = None,
-    machine: Machine | None = None,
-    sign_with: Path | None = None,
-    report: Reporter = SILENT,
-) -> Badge:
+def verify(options: VerifyOptions, report: Reporter = SILENT) -> Badge:
     """Recompute episodes of an entry and store the badge that states the outcome.
-
-    episodes: so many of each column that the task ids name, or of all columns; None for all
-    episodes; seed: decides the draws, random by default, and is stated in the badge; sign_with: the
-    SSH key that signs it. Without threads or a batch size, `machine` takes those of the entry.
 
     Raises CheckpointError for other weights, DataError for other images, and ValidationFailed if a
     difference may be due to another environment: these say nothing about the entry, and no badge is
     stored.
     """
-    if sign_with is not None:
-        require_key(sign_with)
-    seed = secrets.randbelow(2**31) if seed is None else seed
-    entry = Board.open(board).entry(name)
-    machine = match_machine(machine or Machine(), entry)
+    if options.sign_with is not None:
+        require_key(options.sign_with)
+    seed = secrets.randbelow(2**31) if options.seed is None else options.seed
+    entry = Board.open(options.board).entry(options.entry)
+    made = entry.loaded[0].result.provenance
+    machine = replace(
+        options,
+        threads=options.threads or min(made.threads, os.cpu_count() or 1),
+        batch_size=options.batch_size or made.batch_size,
+    )
     context = RunContext.start(machine)
-    model, *others = parse_models(models)
+    model, *others = parse_models(options)
     if others:
-        raise UsageError(f"{len(others) + 1} models for '{name}'", fix="verify one at a time")
+        raise UsageError(f"{len(others) + 1} models for '{entry.name}'", fix="verify one at a time")
     features = entry.loaded[0].result.backbone.feature_spec
     backbone = model.load(context.device, report, features=features)
     network = match_network(entry, backbone.facts)
+    episodes = None if options.episodes == "all" else options.episodes
     samples = [
         replace(sample, drawn=badges.draw_episodes(sample.loaded, episodes, entry.digest, seed))
-        for sample in find_samples(network.loaded, tasks)
+        for sample in find_samples(network.loaded, [*map(str, split_values(options.tasks or ()))])
     ]
     fixed = {sample.task: FixedSpec(sample.spec) for sample in samples}
     request = EvaluationRequest(tuple(fixed), fixed=fixed)
@@ -102,7 +94,7 @@ def verify(
         key = (targets.of(sample.task), sample.spec.image, is_on_features(sample.task))
         groups.setdefault(key, []).append(sample)
     checks = []
-    with report.task(f"verify {name}", len(samples), "tasks") as advance:
+    with report.task(f"verify {entry.name}", len(samples), "tasks") as advance:
         for group in groups.values():
             inputs, is_whole = load_features(backbone, group, targets)
             for sample in group:
@@ -122,23 +114,8 @@ def verify(
         checks=tuple(sorted(checks, key=lambda check: str(check.column))),
         not_verified=tuple(sorted(columns - {str(check.column) for check in checks})),
     )
-    store_badge(board, name, badge, sign_with)
+    store_badge(options.board, badge, options.sign_with)
     return badge
-
-
-def parse_episodes(text: str) -> int | None:
-    """Return how many episodes to draw, None for all. Raises UsageError for too few."""
-    count = int(text) if text.isdecimal() and len(text) < 10 else 0
-    if text != "all" and count < FEWEST:
-        raise UsageError(f"--episodes {text}", fix=f"give {FEWEST} or more, or all")
-    return count or None
-
-
-def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
-    """Return the machine with the entry's threads and batch size where none are set."""
-    made = entry.loaded[0].result.provenance
-    threads = machine.threads or min(made.threads, os.cpu_count() or 1)
-    return replace(machine, threads=threads, batch_size=machine.batch_size or made.batch_size)
 
 
 def find_samples(results: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
@@ -252,12 +229,13 @@ def find_needed_images(sample: Sample, dataset: TargetDataset) -> Indices:
     return np.concatenate(parts)
 
 
-def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) -> None:
+def store_badge(board: Path, badge: Badge, sign_with: Path | None) -> None:
     """Store a badge, signed if there is a key; the board remembers what a signed one says.
 
     Raises ValidationFailed if differences may be due to the environment, or may not, and if the
     entry was replaced in the meantime.
     """
+    name = badge.entry
     if badge.verdict == "undecided":
         undecided = [check for check in badge.checks if check.verdict == "undecided"]
         columns = ", ".join(str(check.column) for check in undecided)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from fsbench.api.options import EvaluationOptions
+from fsbench.api.options import VerifyOptions
 from fsbench.cli import console, options
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.progress import format_count
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
 FORMAT = Option("--format", help="Format.")
-RECOMPUTING = (
-    *("model", "arch", "random_init", "tasks", "data", "cache", "device", "threads"),
-    *("batch_size", "workers"),
-)
-"""Options of an evaluation that `verify` has too."""
+TAKEN_FROM_ENTRY = ("name", "pool", "layers", "features", "mean", "std")
+"""Options of models that `verify` takes from the entry."""
 
 
 @options.command("leaderboard show")
@@ -213,22 +210,8 @@ def stats(
         console.show_tables([make_rank_table(track, ranks[track.label]) for track in tracks])
 
 
-@options.command("leaderboard verify", EvaluationOptions, *RECOMPUTING)
-def verify(
-    chosen: EvaluationOptions,
-    entry: Entry,
-    board: options.Board,
-    draws: str = Option(
-        "30", "--episodes", help="Episodes to draw in each column: 30 or more, or all."
-    ),
-    seed: int | None = Option(
-        None, min=0, help="Seed of the draws, random by default; give one to repeat a check."
-    ),
-    sign_with: Path | None = Option(
-        None, help="SSH key that signs the badge; it counts if board.json lists it in 'signers'."
-    ),
-    as_json: options.Json = False,
-) -> None:
+@options.command("leaderboard verify", VerifyOptions, without=TAKEN_FROM_ENTRY)
+def verify(chosen: VerifyOptions, as_json: options.Json = False) -> None:
     """Recompute random episodes of every column of an entry; exit 5 if outcomes differ.
 
     An entry of several seeds is verified one network at a time: the weights say which. -t names
@@ -238,27 +221,16 @@ def verify(
     of the board signs it. Threads default to those of the entry, so that on the same kind of
     machine every bit is equal; another environment gives the verdict tolerant at most.
     """
-    from fsbench.api.verify import parse_episodes
     from fsbench.api.verify import verify as verify_entry
     from leaderboard.store import Board
 
-    badge = verify_entry(
-        board,
-        entry,
-        chosen,
-        episodes=parse_episodes(draws),
-        tasks=chosen.task_names,
-        seed=seed,
-        machine=chosen,
-        sign_with=sign_with,
-        report=console.reporter(),
-    )
-    shown = str(Board.open(board).entry(entry).verification)
+    badge = verify_entry(chosen, console.reporter())
+    shown = str(Board.open(chosen.board).entry(badge.entry).verification)
     show_badge(badge, shown, as_json)
     if failed := [str(check) for check in badge.checks if check.verdict == "failed"]:
         listed = "\n  ".join(failed)
         raise ValidationFailed(
-            f"'{entry}' does not follow from its weights\n  {listed}",
+            f"'{badge.entry}' does not follow from its weights\n  {listed}",
             fix="ask the submitter; the badge says how to repeat this check",
         )
 

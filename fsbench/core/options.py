@@ -49,8 +49,7 @@ class Option:
     """What is declared of an option, beside its name, type and default.
 
     panel: its panel of --help, empty for an option of Python and files alone; flags: its other
-    names; fix: what to write in place of a wrong value; separates: whether a comma between two
-    texts ends a value; None if none does.
+    names; fix: what to write in place of a wrong value; is_split: whether a comma ends a value.
     """
 
     panel: str
@@ -58,7 +57,7 @@ class Option:
     flags: tuple[str, ...] = ()
     metavar: str = ""
     fix: str = ""
-    separates: Callable[[str, str], bool] | None = lambda before, after: True
+    is_split: bool = True
 
 
 def option(default: Any, panel: str, description: str, *flags: str, **details: Any) -> Any:
@@ -69,6 +68,11 @@ def option(default: Any, panel: str, description: str, *flags: str, **details: A
 @dataclass(frozen=True)
 class OptionModel:
     """Options of a job, each made by `option`; None stands for a default that depends on others."""
+
+    @staticmethod
+    def separates(before: str, after: str) -> bool:
+        """Return whether a comma between two texts ends a value of those that are split."""
+        return True
 
     @classmethod
     @cache
@@ -132,7 +136,7 @@ class OptionModel:
         plain = value.tolist() if hasattr(value, "tolist") else value  # NumPy and torch
         if get_origin(kind) is not Sequence:
             return read_item(kind, plain, name, declared.fix)
-        parts = split_values(plain, declared.separates)
+        parts = split_values(plain, cls.separates if declared.is_split else None)
         return tuple(read_item(get_args(kind)[0], part, name, declared.fix) for part in parts)
 
 

@@ -2,8 +2,8 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.api.evaluate import TargetSets, run_request
-from fsbench.api.options import Machine, ModelOptions, TaskOptions
+from fsbench.api.options import Machine, ModelOptions, TaskOptions, VerifyOptions
 from fsbench.api.recompute import recompute
 from fsbench.api.request import build_request
 from fsbench.api.submit import submit
@@ -57,9 +57,9 @@ def board(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made / "board", tmp_path / "board"))
 
 
-def check(board: Path, made: Path, models: ModelOptions = MODEL, **options: object) -> Badge:
-    machine = Machine(cache=made / "cache")
-    return verify(board, "entry", models, **{"seed": 1, "machine": machine, **options})  # type: ignore[arg-type]
+def check(board: Path, made: Path, **options: Any) -> Badge:
+    chosen = {"model": MODEL.model, "random_init": 0, "seed": 1, "cache": made / "cache", **options}
+    return verify(VerifyOptions(entry="entry", board=board, **chosen))
 
 
 def stored(board: Path) -> list[Path]:
@@ -119,8 +119,7 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     board = make_board(tmp_path, made / "cache", TASKS[1:], batch_size=7)
     badge = check(board, made)
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
-    machine = Machine(cache=made / "cache", batch_size=8)
-    other = check(board, made, machine=machine)
+    other = check(board, made, batch_size=8)
     assert other.checks[0].differs == ("batch size: 7 -> 8",)
     (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
     assert "--batch-size=7" in recomputation.script()
@@ -169,7 +168,7 @@ def test_other_weights_or_images_say_nothing_of_the_entry(
     board: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CheckpointError, match="weights_hash"):
-        check(board, made, replace(MODEL, random_init=1))
+        check(board, made, random_init=1)
     record = TargetSets.record
     other = {"fingerprint": "0" * 64}
     monkeypatch.setattr(TargetSets, "record", lambda *a: record(*a).model_copy(update=other))
@@ -181,7 +180,7 @@ def test_other_weights_or_images_say_nothing_of_the_entry(
 def test_the_command_prints_stores_and_exits(board: Path, made: Path, cli: CommandLine) -> None:
     where = ("--board", board)
     verify = ("leaderboard", "verify", "entry", *WORDS, "--cache", made / "cache", *where)
-    assert "give 30 or more, or all" in cli(*verify, "--episodes", 29, code=2).err
+    assert "give 30 or more" in cli(*verify, "--episodes", 29, code=2).err
     shown = cli(*verify, "--episodes", "all", "-t", "toy_tiles/linear")
     assert "verified 1 of 2 results (40 episodes each" in shown.out + shown.err
     assert f"not verified: {CENTROID}" in shown.err

@@ -36,8 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def _tiny_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+def _tiny_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *args: source())
 
 

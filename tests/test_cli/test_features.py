@@ -13,7 +13,7 @@ from support.fakes import DECLARATION
 from support.reading import read
 
 import fsbench
-from fsbench.api.options import Machine, ModelOptions
+from fsbench.api.options import VerifyOptions
 from fsbench.api.recompute import recompute
 from fsbench.api.request import EvaluationRequest
 from fsbench.api.submit import submit
@@ -30,8 +30,7 @@ TASK = ("-t", "toy_tiles:5w1s", "--episodes", "2")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+def place(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
@@ -113,10 +112,8 @@ def test_choices_are_repeated_by_recompute_and_verify_and_shown_on_the_page(
     arguments = shlex.split(again.script().replace("# note:", ""))
     for option in ("--pool=max", "--layers=layer3", "--mean=0.5,0.4,0.3", "--std=0.25,0.25,0.25"):
         assert option in arguments
-    models = ModelOptions(("fsbench/toy_resnet",), random_init=0)
-    machine = Machine(cache=tmp_path / "cache")
-    badge = verify(tmp_path / "board", "entry", models, seed=0, machine=machine)
-    assert badge.verdict == "verified"
+    facts = {"board": tmp_path / "board", "entry": "entry", "random_init": 0, "seed": 0}
+    assert verify(VerifyOptions(("fsbench/toy_resnet",), **facts)).verdict == "verified"
     (network,) = board.entry("entry").networks
     shown = build_network_facts(board.entry("entry"), network)
     assert shown["feature_choices"] == "max, layer3, mean=0.5,0.4,0.3, std=0.25"

@@ -10,17 +10,6 @@ from support.cli import CommandLine
 SMALL = ("width=2", "plan.epoch_images=100", "plan.epochs=1", "validate_every=1")
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that holds the toy source, so that only one test draws it."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def _cache(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FSBENCH_CACHE", str(drawn))
-
-
 def sets(*texts: str) -> list[str]:
     return [part for text in texts for part in ("--set", text)]
 

@@ -4,12 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from support.cli import CommandLine
 from support.forged import edit
 
@@ -27,13 +25,6 @@ def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command_line, env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture
-def _threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def outcome(folder: Path) -> dict[str, Any]:
     return {
         cell.result.task: (
@@ -43,7 +34,6 @@ def outcome(folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("_threads")
 def test_two_processes_give_the_records_of_one(tmp_path: Path, cli: CommandLine) -> None:
     """torchrun sets OMP_NUM_THREADS=1, which --threads beats."""
     ranks, whole = tmp_path / "ranks", tmp_path / "whole"
@@ -58,7 +48,6 @@ def test_two_processes_give_the_records_of_one(tmp_path: Path, cli: CommandLine)
     assert {threads for _, _, threads in outcome(ranks).values()} == {2}
 
 
-@pytest.mark.usefixtures("_threads")
 def test_ranks_replace_what_stands_there_and_may_be_more_than_blocks(
     tmp_path: Path, cli: CommandLine
 ) -> None:

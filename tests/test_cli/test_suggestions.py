@@ -27,7 +27,6 @@ def test_a_suggested_command_runs_as_it_is_printed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
     (suggested,) = re.findall(r"next: fsbench (.*)", cli(*words, "-o", "a folder").err)
     assert suggested.startswith(command)
     quick = ("--limit", "2") if command == "benchmark" else ()
