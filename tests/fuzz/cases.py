@@ -1,12 +1,11 @@
 """How a fuzz test draws and counts: few cases in every run, two thousand where `slow` is asked for.
 
-A case ends in one of two ways: what was given is taken, or refused by an FsbenchError that names it
-and says how to mend it. Any other exception fails the test, and so does a refusal of the wrong
-kind.
+A case ends in one of two ways: an input is taken, or refused by an FsbenchError that names it and
+says how to mend it. Any other exception fails the test, and so does a refusal of the wrong kind.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +43,15 @@ POSITIONS = st.integers(0, 2**20)
 DAMAGE = st.sampled_from([*DAMAGES]), POSITIONS, st.binary(min_size=1, max_size=40)
 
 
+def nest(leaves: SearchStrategy[Any], keys: SearchStrategy[str]) -> SearchStrategy[Any]:
+    """Leaves, and short lists and mappings of them."""
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=2),
+        max_leaves=6,
+    )
+
+
 def damage(data: bytes, how: str, position: int, more: bytes) -> bytes:
     return DAMAGES[how](data, position % len(data), more)
 
@@ -74,9 +82,13 @@ class Tally:
         return self.attempt(lambda: load_backbone(str(path), arch=ARCH), CheckpointError, str(path))
 
     def explore(
-        self, size: int, check: Callable[..., None], *strategies: SearchStrategy[Any]
+        self,
+        size: int,
+        check: Callable[..., None],
+        *strategies: SearchStrategy[Any],
+        ends: Collection[str] = ("taken", "refused"),
     ) -> None:
-        """Check `size` cases that are the same in every run, some taken and some refused."""
+        """Check `size` cases that are the same in every run, and end in all these ways."""
         drawn = settings(
             max_examples=size,
             deadline=None,
@@ -86,4 +98,4 @@ class Tally:
         )
         drawn(given(*strategies)(check))()
         assert sum(self.ended.values()) >= size, f"only {dict(self.ended)} of {size} cases"
-        assert min(self.ended["taken"], self.ended["refused"]) > 0, self.ended
+        assert {*self.ended} == {*ends}, self.ended

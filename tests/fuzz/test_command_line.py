@@ -28,7 +28,6 @@ WORDS = [
     (["-t", "folder:~nobody/x"], 3),
     (["-t", "eurosat", "--data", "~nobody"], 3),
     (["-t", "eurosat", "--shots", "9" * 5000], 2),
-    (["-t", "eurosat", "--input-size", "9" * 5000], 2),
     (["-t", "eurosat", "--shard", f"0/{'9' * 5000}"], 2),
     (["-t", "toy_scan:2w1s", "--input-size", "1"], 2),
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from fuzz.cases import DAMAGE, QUICK, SIZES, Tally, damage
+from fuzz.cases import DAMAGE, SIZES, Tally, damage
 from hypothesis import strategies as st
 from support.images import draw_images
 
@@ -166,7 +166,7 @@ def test_the_same_labels_or_a_refusal(size: int, case: Case, tally: Tally) -> No
 
     faults = st.sampled_from(["", "", *table.faults])
     kinds = st.frozensets(st.sampled_from(HARMLESS))
-    tally.explore(share(size), check, kinds, faults, st.integers(0, 2**32))
+    tally.explore(size, check, kinds, faults, st.integers(0, 2**32))
 
 
 @SIZES
@@ -179,9 +179,4 @@ def test_damaged_tables(size: int, case: Case, tally: Tally) -> None:
         outcome = tally.attempt(case.load, DataError)
         assert outcome is None or labels(outcome).items() <= labels(first).items()
 
-    tally.explore(share(size), check, *DAMAGE)
-
-
-def share(size: int) -> int:
-    """Cases of each table: together they are `size` or more."""
-    return max(QUICK, -(-size // len(TABLES)))
+    tally.explore(size, check, *DAMAGE)

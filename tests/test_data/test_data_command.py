@@ -41,15 +41,11 @@ def test_ls_counts_the_images_that_are_there(
 
 
 def test_ls_has_a_line_per_data_set_and_verify_accepts_official_data(
-    cli: CommandLine,
-    eurosat: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change_card: Callable[..., None],
+    cli: CommandLine, eurosat: Path, change_card: Callable[..., None]
 ) -> None:
     change_card("eurosat", classes=("Forest", "River"), images_per_class=(1, 2))
-    monkeypatch.setenv("COLUMNS", "100")
-    out = cli("data", "ls", "--data", eurosat.parent).out
-    lines = {line.split()[0]: " ".join(line.split()) for line in out.splitlines() if line.split()}
+    shown = cli("data", "ls", "--data", eurosat.parent).out
+    lines = {line.split()[0]: " ".join(line.split()) for line in shown.splitlines() if line}
     assert lines["eurosat"] == "eurosat 2 3 of 3 complete fsbench data download eurosat"
     assert {*TARGETS.names(), *SOURCES.names()} <= lines.keys()
     assert "0 of 43,456" in cli("data", "ls", "plant-disease").out

@@ -177,15 +177,6 @@ def test_golden_episode_and_hashes() -> None:
     assert digest != draw_manifest(*hashed, "0" * 64, range(4)).hash
 
 
-def test_groups_of_one_image_change_no_draw_but_the_manifest() -> None:
-    disjoint = EpisodeSampler(DISJOINT, "x", count(ALONE), ALONE)
-    classic = EpisodeSampler(DISJOINT.classic, "x", count(ALONE), ALONE)
-    assert classic.groups is None
-    for i in range(20):
-        np.testing.assert_array_equal(disjoint.episode(i).query, classic.episode(i).query)
-    assert disjoint.manifest_hash(range(3)) != classic.manifest_hash(range(3))
-
-
 def test_classes_and_images_are_drawn_uniformly() -> None:
     sampler = EpisodeSampler(EpisodeSpec(n_way=3, k_shot=1, n_query=1), "x", COUNTS)
     episodes = [sampler.episode(i) for i in range(2000)]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 from support.cli import CommandLine
-from support.images import draw_grey, draw_images, join_names, write_pixels
+from support.images import draw_images, join_names, write_pixels
 from torchvision.datasets import ImageFolder
 from torchvision.datasets.folder import IMG_EXTENSIONS
 
 from fsbench.core.errors import DataError, UsageError
-from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_source, load_target
+from fsbench.data import DataRoots, TargetDataset, load_source, load_target
 from fsbench.data.content import hash_contents
 from fsbench.data.formats import readable_suffixes
 from fsbench.data.image_folder import list_folder_source
@@ -249,16 +249,6 @@ def test_other_queries_and_pools_are_refused(tmp_path: Path, query: str) -> None
         load(folder, query)
     with pytest.raises(UsageError, match="no pool labeled_80"):
         load_target(f"folder:{folder}", DataRoots(), "labeled_80")
-
-
-def test_bits_give_another_name_and_fingerprint_but_the_same_episodes(tmp_path: Path) -> None:
-    folder, queries = draw_grey(tmp_path / "x", "a/1.png", "b/2.png", value=9), ("", "?bits=12")
-    plain, scaled = (load(folder, query) for query in queries)
-    records = [describe_dataset(dataset, tmp_path / "c") for dataset in (plain, scaled)]
-    assert records[0].images_hash == records[1].images_hash
-    assert records[0].fingerprint != records[1].fingerprint
-    assert records[0].name != records[1].name
-    assert plain.name == scaled.name
 
 
 def test_a_run_warns_of_what_its_images_hold(tmp_path: Path, cli: CommandLine) -> None:

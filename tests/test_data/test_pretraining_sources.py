@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -67,19 +68,14 @@ def test_mnist_grey_is_repeated(
 def test_cifar_is_read_by_its_class_of_torchvision(
     tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    kind: Any = getattr(datasets, name.upper())
-    folder = tmp_path / "data" / name / kind.base_folder
-    folder.mkdir(parents=True)
-
-    class Parts:
-        def __init__(self, root: Path, train: bool) -> None:
-            assert root == folder.parent
-            self.data = COLOUR if train else COLOUR[8:]
-            self.targets = (LABELS if train else LABELS[8:]).tolist()
-
+    (tmp_path / "data" / name / getattr(datasets, name.upper()).base_folder).mkdir(parents=True)
+    parts = {
+        is_train: SimpleNamespace(data=COLOUR[rows], targets=LABELS[rows].tolist())
+        for is_train, rows in ((True, slice(12)), (False, slice(8, 12)))
+    }
     with pytest.raises(DataError, match="lacks sound files of CIFAR-10"):
         load(name, 32)
-    monkeypatch.setattr(datasets, name.upper(), Parts)
+    monkeypatch.setattr(datasets, name.upper(), lambda root, train: parts[train])
     source = load(name, 32)
     assert np.array_equal(source.train.images, COLOUR.transpose(0, 3, 1, 2))
     assert source.train.labels.tolist() == LABELS.tolist()
