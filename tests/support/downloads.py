@@ -1,11 +1,9 @@
-"""A local server of files, and archives for it."""
+"""A local server of files."""
 
 import threading
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -50,11 +48,3 @@ def serve() -> Iterator[Server]:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()

@@ -2,16 +2,16 @@
 
 import gzip
 import hashlib
+import shutil
 import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 
 import pytest
 from support.cli import CommandLine
-from support.downloads import Server, zipped
+from support.downloads import Server
 from support.images import draw_images, join_names
 
 from fsbench.core.errors import DataError
@@ -27,14 +27,9 @@ def sha(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def tarred(files: dict[str, bytes], mode: str = "w") -> bytes:
-    buffer = BytesIO()
-    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
-        for name, data in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            archive.addfile(entry, BytesIO(data))
-    return buffer.getvalue()
+def pack(folder: Path, kind: str = "zip") -> bytes:
+    """Pack all files below a folder; kinds of shutil.make_archive."""
+    return Path(shutil.make_archive(str(folder), kind, folder)).read_bytes()
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -52,23 +47,19 @@ def test_a_part_of_an_earlier_run_is_continued(
 
 
 @pytest.mark.parametrize(
-    ("name", "packed"),
-    [
-        ("a.zip", zipped({"x/a.txt": b"1", "c.txt": b"3"})),
-        ("a.tar", tarred({"./x/a.txt": b"1", "c.txt": b"3"})),
-        ("a.tgz", tarred({"x/a.txt": b"1", "c.txt": b"3"}, "w:gz")),
-        ("a.tar.gz", tarred({"x/a.txt": b"1", "c.txt": b"3"}, "w:gz")),
-    ],
+    ("name", "kind"),
+    [("a.zip", "zip"), ("a.tar", "tar"), ("a.tgz", "gztar"), ("a.tar.gz", "gztar")],
 )
 def test_archives_are_unpacked_and_single_files_kept(
-    server: Server, tmp_path: Path, name: str, packed: bytes
+    server: Server, tmp_path: Path, name: str, kind: str
 ) -> None:
+    packed = pack(draw_images(tmp_path / "x", "x/a.txt", "c.txt"), kind)
     server.files |= {f"/{name}": packed, "/list.txt": b"1 2\n", "/b.txt.gz": gzip.compress(b"2")}
     files = server.files.items()
     archives = [Archive(f"{server.url}{path}", sha(body), into="raw") for path, body in files]
-    download_archives(archives, tmp_path / "set")
-    unpacked = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
-    assert unpacked == {"set/list.txt", *(f"set/raw/{n}.txt" for n in ("c", "x/a", "b"))}
+    download_archives(archives, tmp_path / "y" / "set")
+    unpacked = {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("y/**/*.*")}
+    assert unpacked == {"y/set/list.txt", *(f"y/set/raw/{n}.txt" for n in ("c", "x/a", "b"))}
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
@@ -110,12 +101,6 @@ def test_a_file_that_is_no_archive_is_named(tmp_path: Path, name: str) -> None:
         extract_archive(tmp_path / name, tmp_path)
 
 
-def pack_images(folder: Path, *names: str) -> dict[str, bytes]:
-    """Draw images below a new folder; return their contents by name."""
-    draw_images(folder, *names)
-    return {name: (folder / name).read_bytes() for name in names}
-
-
 COUNTS = {"Forest": 6, "River": 6}
 
 
@@ -123,7 +108,7 @@ COUNTS = {"Forest": 6, "River": 6}
 def tree(tmp_path: Path) -> bytes:
     """A zip of twelve images of EuroSAT."""
     names = join_names("2750", "Forest River", [f"{n}.jpg" for n in range(6)])
-    return zipped(pack_images(tmp_path / "drawn", *names))
+    return pack(draw_images(tmp_path / "drawn", *names))
 
 
 @pytest.fixture
@@ -202,7 +187,7 @@ def test_images_that_are_not_the_official_ones_are_named(
     top = "Plant_leave_diseases_dataset_without_augmentation"
     names = (f"{top}/{name}/{n}.JPG" for name, k in folders.items() for n in range(k))
     official = {"Cherry_(including_sour)___healthy": 1, "Corn_(maize)___Common_rust_": 2}
-    body = zipped(pack_images(tmp_path / "crops", *names))
+    body = pack(draw_images(tmp_path / "crops", *names))
     publish("cropdisease", Archive("p.zip", "", official=False), body, official)
     text = download("cropdisease")
     assert "results are marked `subset`" in text
@@ -213,10 +198,11 @@ def test_an_archive_in_an_archive(download: Download, publish: Publish, tmp_path
     counts = {"ant": 30, "crab": 31}
     sizes = {**counts, "BACKGROUND_Google": 1}.items()
     names = [f"{name}/image_{n:04d}.jpg" for name, size in sizes for n in range(1, size + 1)]
-    images = pack_images(tmp_path / "drawn", *join_names("101_ObjectCategories", names))
+    inner = pack(draw_images(tmp_path / "in", *join_names("101_ObjectCategories", names)), "gztar")
     name = all_facts()["caltech101"].archives[0].inner[0]
-    body = zipped({name: tarred(images, "w:gz"), "caltech-101/show_annotation.m": b""})
-    publish("caltech101", Archive("caltech-101.zip", "", inner=(name,)), body, counts)
+    outer = draw_images(tmp_path / "out", name, "caltech-101/show_annotation.m")
+    (outer / name).write_bytes(inner)
+    publish("caltech101", Archive("caltech-101.zip", "", inner=(name,)), pack(outer), counts)
     download("caltech101")
     crabs = tmp_path / "caltech101" / "101_ObjectCategories" / "crab"
     assert len(list(crabs.iterdir())) == 31
@@ -228,7 +214,7 @@ def test_a_group_fetches_what_it_may_and_prints_steps_for_the_rest(
     publish("eurosat", Archive("e.zip", ""), tree, COUNTS)
     names = ("train/Apple___healthy/a.JPG", "train/Peach___healthy/a.JPG")
     counts = {"Apple___healthy": 1, "Peach___healthy": 1}
-    crops = zipped(pack_images(tmp_path / "crops", *names))
+    crops = pack(draw_images(tmp_path / "crops", *names))
     publish("cropdisease", Archive("c.zip", ""), crops, counts)
     text = download("cdfsl", 3)
     assert (tmp_path / "eurosat" / "2750").is_dir()
