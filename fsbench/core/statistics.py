@@ -244,7 +244,7 @@ def sign_flip(parts: Numbers, *names: Name) -> float:
         return 1.0
     scaled = nonzero / np.abs(nonzero).sum()
     if 2**scaled.size > RESAMPLES:
-        return sample_signs(scaled, *names)
+        return sample_sign_p(scaled, *names)
     from scipy.stats import permutation_test
 
     test = permutation_test(
@@ -257,7 +257,7 @@ def sign_flip(parts: Numbers, *names: Name) -> float:
     return float(test.pvalue)
 
 
-def sample_signs(parts: Numbers, *names: Name) -> float:
+def sample_sign_p(parts: Numbers, *names: Name) -> float:
     """Return p against random signs of the parts (n,), eight signs per byte."""
     from scipy.stats import monte_carlo_test
 

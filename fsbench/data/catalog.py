@@ -89,12 +89,12 @@ def resolve_alias(name: str, *, plugins: bool = True) -> str:
     if name in facts_by_name:
         return name
     for canonical, facts in facts_by_name.items():
-        if fold_name(name) in map(fold_name, (canonical, *facts.aliases)):
+        if normalize_name(name) in map(normalize_name, (canonical, *facts.aliases)):
             return canonical
     raise UnknownName("data set", name, facts_by_name)
 
 
-def fold_name(text: str) -> str:
+def normalize_name(text: str) -> str:
     """Return letters and digits in lower case, without a last word `dataset`."""
     return "".join(filter(str.isalnum, text.casefold())).removesuffix("dataset") or text
 

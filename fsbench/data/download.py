@@ -95,7 +95,7 @@ def fetch_archive(archive: Archive, folder: Path, report: Reporter = SILENT) -> 
         while (size := part.stat().st_size if part.exists() else 0) > done:
             done = size
             try:
-                append_rest(url, part, done, report)
+                resume_download(url, part, done, report)
             except (OSError, HTTPException) as error:
                 fault = f"cannot fetch {url}: {error}"
             else:
@@ -116,7 +116,7 @@ def has_hash(path: Path, known_hash: str) -> bool:
         return hashlib.file_digest(stream, kind).hexdigest() == digits.lower()
 
 
-def append_rest(url: str, part: Path, done: int, report: Reporter) -> None:
+def resume_download(url: str, part: Path, done: int, report: Reporter) -> None:
     """Fetch all but `done` bytes of the file at an address. Raise OSError if that breaks off."""
     request = Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:

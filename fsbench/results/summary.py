@@ -28,7 +28,7 @@ def rule_of(spec: ProbeSpec) -> Rule:
     return "held_out_epoch" if spec.epoch == "best" else spec.select
 
 
-def other_rule(spec: ProbeSpec) -> Rule:
+def find_rule_beside(spec: ProbeSpec) -> Rule:
     """Return the rule whose figure stands beside the score."""
     return "held_out" if spec.select == "test" else "test"
 
@@ -64,7 +64,7 @@ def describe_choices(records: ProbeRecords, spec: ProbeSpec, counts: Sequence[in
     held_out = records.held_out if curve is None else curve.max(axis=1)
     if held_out is None:
         return details
-    rule = other_rule(spec)
+    rule = find_rule_beside(spec)
     choice = choose_rate(records, rule)
     beside = score_images(choice.right, spec, counts)
     details |= {

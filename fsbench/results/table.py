@@ -107,7 +107,7 @@ def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
     if result.dense is not None:
         yield result.column.marked(DENSE), result.dense
     if "beside" in result.details and isinstance(result.spec, ProbeSpec):
-        rule = summary.BESIDE[summary.other_rule(result.spec)]
+        rule = summary.BESIDE[summary.find_rule_beside(result.spec)]
         fields = {key: result.details.get(f"beside_{key}") for key in ("mean", "ci95")}
         beside = ScoreRecord.model_validate(fields | {"n": result.score.n})
         yield result.column.marked(rule), beside
@@ -178,7 +178,7 @@ def rule_notes(results: Sequence[Result]) -> list[str]:
     names = {"test": "probe", "held_out": "probe lr-held-out", "held_out_epoch": "probe held-out"}
     rules = [summary.rule_of(spec) for _, spec in probes]
     notes = [f"{names[rule]}: {summary.CHOICE_RULES[rule]}" for rule in rules]
-    beside = [summary.other_rule(spec) for details, spec in probes if "beside" in details]
+    beside = [summary.find_rule_beside(spec) for details, spec in probes if "beside" in details]
     notes += [f"{summary.BESIDE[rule]}: {summary.CHOICE_RULES[rule]}" for rule in beside]
     notes += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
     return list(dict.fromkeys(notes))

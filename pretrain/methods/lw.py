@@ -51,7 +51,7 @@ from pretrain.method import Method, require_rounds
 from pretrain.methods.rescale import measure_size, restore_sizes
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.context import Context, ParameterGroup
-from pretrain.training.validation import eval_mode, module_outputs, use_batch_statistics
+from pretrain.training.validation import eval_mode, read_outputs, use_batch_statistics
 from pretrain.weights import surgery
 
 EPSILON = 1e-6
@@ -170,7 +170,7 @@ class Lw(Method):
         if self.statistics == "scalar":
             return dict.fromkeys(ends, ())
         with eval_mode(ctx.model):
-            by_name = module_outputs(ctx.model, ends, ctx.loader.batch(ctx.clock).images[:2])
+            by_name = read_outputs(ctx.model, ends, ctx.loader.batch(ctx.clock).images[:2])
         for name, z in by_name.items():
             if z.ndim == 3 or (z.ndim == 4 and z.shape[2] != z.shape[3]):
                 raise UsageError(
@@ -201,7 +201,7 @@ class Lw(Method):
         end = ctx.roles.blocks[k - 1][-1]
         mean, std = architectures.normalizer_tensors(end)
         with ctx.stream("statistics"), use_batch_statistics(ctx.model):
-            by_name = module_outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
+            by_name = read_outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
         shape = tuple(surgery.get_weight(ctx.model, mean).shape)
         values = dict(zip((mean, std), compute_mean_and_std(by_name[end], shape), strict=True))
         ctx.rewrite(values, f"normaliser after block {k}")

@@ -190,7 +190,7 @@ def use_batch_statistics(model: nn.Module, everywhere: bool = False) -> Iterator
 
 
 @torch.no_grad()
-def module_outputs(model: nn.Module, modules: Iterable[str], images: Tensor) -> dict[str, Tensor]:
+def read_outputs(model: nn.Module, modules: Iterable[str], images: Tensor) -> dict[str, Tensor]:
     """Return the outputs of these modules for the images, before their normalizers."""
     with record_outputs(model, modules, prepend=True) as outputs:
         model(images)

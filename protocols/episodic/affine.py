@@ -27,7 +27,7 @@ from protocols.affine.network import take_rows
 from protocols.affine.tuning import DTYPES, AffineTuning, read_episode_images
 from protocols.base import Inputs
 from protocols.heads import gram
-from protocols.heads.execution import OutOfMemory, halve, retry_with_halvings
+from protocols.heads.execution import OutOfMemory, halve_episodes, retry_with_halvings
 from protocols.heads.gram import UntrainedHeads
 from protocols.heads.scoring import make_episode_records
 
@@ -52,7 +52,7 @@ def block_size(spec: EpisodicSpec, dim: int) -> int:
 
 def piece_size(spec: EpisodicSpec, halvings: int = 0) -> int:
     """Return the episodes per forward pass: a block, fewer after halvings."""
-    return halve(block_size(spec, 0), halvings)
+    return halve_episodes(block_size(spec, 0), halvings)
 
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:

@@ -69,7 +69,7 @@ class OutOfMemory(FsbenchError):
         )
 
 
-def halve(episodes: int, halvings: int) -> int:
+def halve_episodes(episodes: int, halvings: int) -> int:
     """Return the episodes per forward pass after `halvings` halvings."""
     return max(SMALLEST, episodes >> halvings)
 
@@ -88,5 +88,5 @@ def retry_with_halvings(
         except OutOfMemory as error:
             if error.episodes <= SMALLEST:
                 raise
-            say(f"{error.message}: starting again with {halve(error.episodes, 1)}")
+            say(f"{error.message}: starting again with {halve_episodes(error.episodes, 1)}")
         halvings += 1

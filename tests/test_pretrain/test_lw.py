@@ -13,7 +13,7 @@ from fsbench import backbones
 from fsbench.core.errors import CheckpointError, UsageError
 from pretrain.methods.lw import build_block_schedule, compute_mean_and_std
 from pretrain.training.loop import Trainer
-from pretrain.training.validation import module_outputs
+from pretrain.training.validation import read_outputs
 
 SINGLE = ("lw.generations=false", "plan.epochs=1")
 FULL = (*SINGLE, "plan.rounds=4")
@@ -198,7 +198,7 @@ def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> 
     with torch.no_grad():
         x = made.validation.normalise(images)
         torch.testing.assert_close(exported.model(x), made.ctx.model(x))
-        pooled = module_outputs(made.ctx.model, ["avgpool"], x)["avgpool"].flatten(1)
+        pooled = read_outputs(made.ctx.model, ["avgpool"], x)["avgpool"].flatten(1)
     torch.testing.assert_close(backbone.features(images), pooled)
     assert made.validation.accuracy(exported.model) == lines(tmp_path)[-1]["val_accuracy"]
     assert backbone.facts.weights_hash == facts["weights_hash"]

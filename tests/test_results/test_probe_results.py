@@ -89,7 +89,7 @@ def test_the_spec_says_which_rule_is_the_score_and_the_other_stands_beside(
     assert details["beside_ci95"] == statistics.score(right.astype(float))[1]
     assert (details["held_out@0.1"], details["held_out@0.01"]) == held_out
     assert details["score"] == summary.CHOICE_RULES[summary.rule_of(spec)]
-    assert details["beside"] == summary.CHOICE_RULES[summary.other_rule(spec)]
+    assert details["beside"] == summary.CHOICE_RULES[summary.find_rule_beside(spec)]
     assert scored_images(block, spec).sum() == round(10 * score[0])
     assert read(tmp_path) == [result]
 
