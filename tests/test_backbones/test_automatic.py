@@ -135,11 +135,10 @@ def test_a_transformer_is_built_for_the_recipes_size(
     assert names - inside == {f"{roles.head}.weight", f"{roles.head}.bias"}
 
 
-@pytest.mark.parametrize(("name", "side"), [("test_vit", 160), ("sequencer2d_s", 224)])
-def test_a_size_that_a_network_cannot_have_is_refused_with_its_own(name: str, side: int) -> None:
+@pytest.mark.parametrize("name", ["test_vit", "sequencer2d_s"])
+def test_a_size_that_a_network_cannot_have_is_refused(name: str) -> None:
     architecture = load_architecture(f"timm/{name}").at(8)
-    message = rf"{name}, made for {side} px.* 8 px|{name}.* takes no 8 px images"
-    with torch.device("meta"), pytest.raises(UsageError, match=message):
+    with torch.device("meta"), pytest.raises(UsageError, match=f"{name}.* takes no 8 px images"):
         architecture.roles(architecture.build(5))
 
 

@@ -223,7 +223,7 @@ def test_a_small_file_uses_little_memory(
     path = tmp_path / "a.pth"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a/data.pkl", BOMBS[what])
-    with pytest.raises(CheckpointError, match="not a readable checkpoint"):
+    with pytest.raises(CheckpointError, match=r"checkpoint: (ValueError|UnpicklingError)"):
         checkpoint.read_checkpoint(path)
 
 
