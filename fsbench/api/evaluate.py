@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fsbench import data
 from fsbench.api.machine import RunContext, progress_reporter
-from fsbench.api.options import EvaluationOptions, Machine, ModelOptions
+from fsbench.api.options import EvaluationOptions, Machine
 from fsbench.api.request import AUTO, EvaluationRequest, Model, parse_models, pool_of, read_request
 from fsbench.api.results import Results
 from fsbench.backbones import features
@@ -101,55 +101,48 @@ def evaluate(options: EvaluationOptions) -> Results:
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = None if options.output else tempfile.TemporaryDirectory(prefix="fsbench-")
     output = Path(temporary.name if temporary else options.output or "")
-    report = progress_reporter(options.progress)
-    results = run_request(options, request, output, options, options.yes, report)
+    options = replace(options, output=output)
+    results = run_request(options, request, progress_reporter(options.progress))
     if options.shard:  # a part without episodes is a folder without results
         output.mkdir(parents=True, exist_ok=True)
     return Results(results, results.paths, temporary)
 
 
 def run_request(
-    models: ModelOptions,
-    request: EvaluationRequest,
-    output: Path,
-    machine: Machine,
-    yes: bool = False,
-    report: Reporter = SILENT,
+    options: EvaluationOptions, request: EvaluationRequest, report: Reporter = SILENT
 ) -> Results:
-    """Evaluate every model on every task; results that are complete in `output` are read.
+    """Evaluate every model on every task; results that are complete in the output are read.
 
-    Data sets are loaded and checked before any work. Raises DataError, CheckpointError, UsageError;
-    without `yes` also when the work would take over an hour. Under torchrun the processes share the
-    work, and all but the first return no results.
+    options: of models, machine and output. Data sets are loaded and checked before any work. Raises
+    DataError, CheckpointError, UsageError; without `yes` also when the work would take over an
+    hour. Under torchrun the processes share the work, and all but the first return no results.
     """
     from fsbench.core.distributed import is_first_process, is_one_of_several, open_ranks
 
     if is_one_of_several() and request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
-    parsed = parse_models(models)
-    report = progress.Numbered(report, len(parsed) * len(request.tasks))
-    with open_ranks(process.resolve_device(machine.device), "gloo", RANKS_TIMEOUT) as (ranks, gpu):
-        machine = replace(machine, device=str(gpu))
-        start = partial(start_evaluations, parsed, output=output, machine=machine, report=report)
+    models, device = parse_models(options), process.resolve_device(options.device)
+    report = progress.Numbered(report, len(models) * len(request.tasks))
+    with open_ranks(device, "gloo", RANKS_TIMEOUT) as (ranks, gpu):
+        options = replace(options, device=str(gpu))
+        start = partial(start_evaluations, models, options, report=report)
         if ranks.size > 1:
             if request.overwrite and ranks.first:
                 for evaluation in start(request):
-                    evaluation.check_cost(yes)
                     for task in request.tasks:
                         evaluation.store(task).clear()
             ranks.wait()
             request = replace(request, overwrite=False)
-            run_tasks(start(replace(request, shard=(ranks.rank, ranks.size))), yes)
+            run_tasks(start(replace(request, shard=(ranks.rank, ranks.size))))
             ranks.wait()
-    return run_tasks(start(request), yes) if is_first_process() else Results((), ())
+    return run_tasks(start(request)) if is_first_process() else Results((), ())
 
 
-def run_tasks(evaluations: "Iterable[Evaluation]", yes: bool) -> Results:
+def run_tasks(evaluations: "Iterable[Evaluation]") -> Results:
     """Return the results of the tasks of evaluations, those of which they have a share."""
     results: list[Result] = []
     paths: list[Path] = []
     for evaluation in evaluations:
-        evaluation.check_cost(yes)
         for task in evaluation.share:
             results.append(evaluation.run(task))
             paths.append(evaluation.store(task).folder)
@@ -160,24 +153,26 @@ def run_tasks(evaluations: "Iterable[Evaluation]", yes: bool) -> Results:
 
 def start_evaluations(
     models: Sequence[Model],
+    options: EvaluationOptions,
     request: EvaluationRequest,
-    output: Path,
-    machine: Machine,
     report: progress.Numbered,
 ) -> "Iterator[Evaluation]":
-    """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
-    context = RunContext.start(machine)
+    """Yield one evaluation per model, each loaded when its turn comes; all data sets come first.
+
+    Each logs how features are taken and how long the work takes; over an hour needs `yes`.
+    """
+    context, output = RunContext.start(options), Path(options.output or "")
     load = partial(Model.load, report=report, needs=request.needs, test_size=request.test_size)
     for model in models[1:]:  # damaged files are errors before hours are spent
         load(model, "cpu", report=SILENT)
     first = load(models[0], context.device)
-    targets = TargetSets(request, machine, report, context.device)
+    targets = TargetSets(request, options, report, context.device)
     for model in models:
         backbone = first if model is models[0] else load(model, context.device)
-        name = model.options.name
-        report.name = name or (model_name(backbone.facts) if len(models) > 1 else "")
-        evaluation = Evaluation(backbone, name, request, targets, output, context, report)
+        report.name = options.name or (model_name(backbone.facts) if len(models) > 1 else "")
+        evaluation = Evaluation(backbone, options.name, request, targets, output, context, report)
         evaluation.introduce()
+        evaluation.check_cost(options.yes)
         yield evaluation
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import InstanceOf
 
 from fsbench.api.evaluate import run_request
-from fsbench.api.options import SweepOptions
+from fsbench.api.options import EvaluationOptions, Machine, SweepOptions
 from fsbench.api.request import EvaluationRequest
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import DatasetRecord, Result
@@ -83,5 +83,7 @@ class EvaluationJob(Job):
         return False
 
     def run(self, options: SweepOptions) -> None:
-        models, output = self.backbone.models(options), options.results
-        run_request(models, self.request, output=output, machine=options, yes=True)
+        models = vars(self.backbone.models(options))
+        machine = {name: getattr(options, name) for name in Machine.declared()}
+        chosen = EvaluationOptions(**models, **machine, output=options.results, yes=True)
+        run_request(chosen, self.request)

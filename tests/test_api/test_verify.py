@@ -12,10 +12,10 @@ from support.cli import CommandLine
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
-from fsbench.api.evaluate import TargetSets, run_request
-from fsbench.api.options import Machine, ModelOptions, TaskOptions, VerifyOptions
+import fsbench
+from fsbench.api.evaluate import TargetSets
+from fsbench.api.options import VerifyOptions
 from fsbench.api.recompute import recompute
-from fsbench.api.request import build_request
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.base import Backbone
@@ -29,7 +29,7 @@ from leaderboard.badges import Badge, read_badges
 from leaderboard.rules.board import inspect_board
 from leaderboard.store import Board
 
-MODEL = ModelOptions(("fsbench/toy_resnet",), random_init=0)
+MODEL = "fsbench/toy_resnet"
 WORDS = ("-m", "fsbench/toy_resnet", "--random-init", "0")
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")
 CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "linear"))
@@ -37,9 +37,9 @@ CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "
 
 def make_board(folder: Path, cache: Path, tasks: tuple[str, ...], **machine: int) -> Path:
     """Evaluate 40 episodes of tasks and submit them; return the folder of the board."""
-    request = build_request(TaskOptions(tasks, input_size=32, episodes=40))
-    place = Machine(threads=1, cache=cache, **machine)  # type: ignore[arg-type]
-    run_request(MODEL, request, folder / "results", place)
+    where = {"threads": 1, "cache": cache, "output": folder / "results", **machine}
+    chosen = {"random_init": 0, "input_size": 32, "episodes": 40, "progress": False}
+    fsbench.evaluate(MODEL, tasks, **chosen, **where)
     submit(folder / "results", folder / "board", DECLARATION)
     return folder / "board"
 
@@ -58,7 +58,7 @@ def board(made: Path, tmp_path: Path) -> Path:
 
 
 def check(board: Path, made: Path, **options: Any) -> Badge:
-    chosen = {"model": MODEL.model, "random_init": 0, "seed": 1, "cache": made / "cache", **options}
+    chosen = {"model": MODEL, "random_init": 0, "seed": 1, "cache": made / "cache", **options}
     return verify(VerifyOptions(entry="entry", board=board, **chosen))
 
 
