@@ -112,7 +112,7 @@ def test_a_head_that_does_not_fit_breaks_the_classifier_only(run_folder: Path) -
         ({"std": [0.1, 0.0, 0.1]}, r"run\.json is damaged: std"),
         ({"recipe_digest": "abc"}, r"run\.json is damaged: recipe_digest"),
         ({"source_accuracy": 1.5}, r"run\.json is damaged: source_accuracy"),
-        ({"width": 4096}, r"run\.json is damaged: it describes \d+ weights, more than"),
+        ({"width": 64}, r"run\.json is damaged: it describes \d+ weights, more than"),
         ({"normalizers": {"layer9": []}}, r"run\.json is damaged: normalizers.*layer9"),
         ({**COST, "recipe_fields": fakes_methods.recipe("normal", 2)}, "recipe_fields have the"),
         ({**COST, "flops": -1}, r"damaged: training\.flops"),
