@@ -110,10 +110,7 @@ def dataset_groups() -> dict[str, tuple[str, ...]]:
 
 
 def find_datasets(name: str) -> tuple[str, ...]:
-    """Return the data sets of a group, a name or an alias, images of the user as they are named.
-
-    Raise UnknownName.
-    """
+    """Return the data sets of a group, name, alias or reference of the user. Raise UnknownName."""
     if name.startswith(USER_DATA):
         return (name,)
     return dataset_groups().get(name) or (resolve_alias(name),)

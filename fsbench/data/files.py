@@ -247,7 +247,7 @@ def without_suffix(name: str) -> str:
 def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the named columns of every row of a CSV file, stripped of outer spaces.
 
-    Raises DataError naming the file for a missing or repeated column and for a short row.
+    Raises DataError naming the file for a missing or repeated column and a row of another length.
     """
     require_content(path)
     try:
@@ -266,9 +266,10 @@ def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]
             fix=f"use the official file, with the columns {', '.join(columns)}, each once",
         )
     positions = [header.index(name) for name in columns]
-    if short := [n for n, row in enumerate(rows, 2) if row and len(row) <= max(positions)]:
+    least, most = max(positions) + 1, len(header)
+    if wrong := [n for n, row in enumerate(rows, 2) if row and not least <= len(row) <= most]:
         raise DataError(
-            f"{path}, row {short[0]} has {len(rows[short[0] - 2])} fields, too few",
+            f"{path}, row {wrong[0]} has {len(rows[wrong[0] - 2])} fields, the header {most}",
             fix="the file is cut or edited: fetch it again",
         )
     return [tuple(row[position].strip() for position in positions) for row in rows if row]

@@ -88,7 +88,7 @@ class Tally:
         *strategies: SearchStrategy[Any],
         ends: Collection[str] = ("taken", "refused"),
     ) -> None:
-        """Check `size` cases that are the same in every run, and end in all these ways."""
+        """Check `size` cases that are the same in every run; some end in each of these ways."""
         drawn = settings(
             max_examples=size,
             deadline=None,
@@ -98,4 +98,4 @@ class Tally:
         )
         drawn(given(*strategies)(check))()
         assert sum(self.ended.values()) >= size, f"only {dict(self.ended)} of {size} cases"
-        assert {*self.ended} == {*ends}, self.ended
+        assert {*ends} <= {*self.ended}, self.ended

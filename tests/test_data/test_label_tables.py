@@ -79,6 +79,7 @@ MARKED = "image,MEL,NV,BCC,AKIEC,BKL,DF,VASC\nISIC_0000002,0.0,{},1.0,0.0,0.0,0.
         ("chestx", LABELS, f"{HEAD}a.png,Mas\n", r"unknown label 'Mas'"),
         ("chestx", LABELS, f"{HEAD}a.png,Mass\na.png,Mass|Nodule\n", r"names a more than once"),
         ("chestx", LABELS, f"{HEAD}a.png\n", r"row 2 has 1 fields"),
+        ("chestx", LABELS, f"{HEAD}a,png,Mass\n", r"row 2 has 3 fields, the header 2"),
         ("chestx", LABELS, f'{HEAD}"a.png,Mass\n', r"cannot read the label file"),
         ("chestx", LABELS, f"{HEAD}\udcff\n", r"cannot read the label file"),
         ("chestx", LABELS, LFS, "run `git lfs pull`"),
