@@ -181,16 +181,16 @@ class EvaluationRequest:
         """Return whether the result of a task is a quick test."""
         return self.fixed[task].limited if task in self.fixed else self.options.limit is not None
 
-    def spec(self, task: TaskId, native: int | None, stated: int | None = None) -> Spec:
+    def spec(self, task: TaskId, native: int | None, study: int | None = None) -> Spec:
         """Return the full spec of a task for a backbone trained at `native` px.
 
-        stated: the resolution at which the study of its recipe evaluates it, if it says so. Raises
+        study: resolution at which the study of its recipe evaluates it, if it says so. Raises
         UsageError where the size follows from `native`, and that is unknown.
         """
         if task in self.fixed:
             return self.fixed[task].spec
         crop = {"resize_factor": 1 / self.options.crop} if self.options.crop else {}
-        size, interpolation = self.choose_size(native, stated), self.options.interpolation
+        size, interpolation = self.choose_size(native, study), self.options.interpolation
         image = specs.ImageSpec(input_size=size, interpolation=interpolation, **crop)
         if task.probe:
             return self.probe_spec(task, task.probe, image)
@@ -226,13 +226,13 @@ class EvaluationRequest:
             fields["held_out"] = HELD_OUT
         return ProbeSpec.model_validate(fields)
 
-    def choose_size(self, native: int | None, stated: int | None) -> int:
+    def choose_size(self, native: int | None, study: int | None) -> int:
         """Return the resolution (px) of images. Raise UsageError if nothing states it."""
         size = self.options.input_size
         if isinstance(size, int):
             return size
-        if stated and size == AUTO:
-            return stated
+        if study and size == AUTO:
+            return study
         if native is None:
             raise UsageError("the size of training is unknown", fix="add --input-size, e.g. 64")
         return specs.choose_resolution(native) if size == AUTO else native

@@ -49,12 +49,12 @@ def submit(options: SubmitOptions) -> list[Submission]:
         if isinstance(options.results, Results):
             options.results.save(temporary)
         folder = Path(temporary if isinstance(options.results, Results) else options.results)
-        declaration = options.declaration or find_declaration(folder)
-        stated = read_declaration(declaration, options.name)
+        source = options.declaration or find_declaration(folder)
+        declared = read_declaration(source, options.name)
         target = Board.open(Path(options.board), new=True)
         submissions = [
             target.select_columns(submission)
-            for submission in read_submissions(folder, stated, options.models, options.controls)
+            for submission in read_submissions(folder, declared, options.models, options.controls)
         ]
         if problems := check_submissions(submissions, target, options.replace):
             listed = "\n  ".join(map(str, problems))

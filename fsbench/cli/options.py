@@ -72,10 +72,10 @@ class Command:
             parameters.append(file)
 
         def run(config: Path | None = None, **values: Any) -> None:
-            console.start(words, console.OutputOptions.read(take_stated(values, of_output)))
-            stated = take_stated(values, self.names)
+            console.start(words, console.OutputOptions.read(take_values(values, of_output)))
+            of_call = take_values(values, self.names)
             of_file = read_config(expand_path(config), self.model, self.names) if config else {}
-            chosen = [self.model.read(of_file | stated)] if self.names else []
+            chosen = [self.model.read(of_file | of_call)] if self.names else []
             self.function(*chosen, **{name: expand_paths(value) for name, value in values.items()})
 
         parameters += declare_all(console.OutputOptions, of_output)
@@ -108,7 +108,7 @@ def command(
     return declare_command
 
 
-def take_stated(values: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+def take_values(values: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Remove options from the values of a call, and return those that the call states."""
     taken = {name: values.pop(name) for name in names if name in values}
     return {name: value for name, value in taken.items() if value not in (None, [], False)}
@@ -143,12 +143,12 @@ def declare(name: str, option: DeclaredOption, kind: Any, default: Any) -> Any:
     if option.panel == "Argument":
         return Argument(metavar=metavar, help=option.help)
     words = "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else metavar
-    stated = "required" if default is MISSING else f"default: {default}"
+    ending = "required" if default is MISSING else f"default: {default}"
     return Option(
         *(flag for flag in option.flags if not flag.startswith("--")),
         f"--{name.replace('_', '-')}",
         *(flag for flag in option.flags if flag.startswith("--")),
-        help=option.help + (f" ({stated})" if default not in (None, False, ()) else ""),
+        help=option.help + (f" ({ending})" if default not in (None, False, ()) else ""),
         metavar=None if kind is bool else words,
         rich_help_panel=option.panel,
     )
