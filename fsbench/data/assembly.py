@@ -68,8 +68,7 @@ def assemble(
 ) -> TargetDataset:
     """Build the data set of a pool; flag it `subset` unless it has exactly the official images.
 
-    STARTUP's lists select the official images where there are more, as in a whole PlantVillage.
-    Raises DataError if no image is left, or if the list of the pool is missing.
+    STARTUP's lists select the official images of more. Raises DataError if no image is left.
     """
     if pool == "labeled_80":
         listed_ids = facts.listed_ids(pool, splits)

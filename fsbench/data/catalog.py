@@ -130,8 +130,7 @@ class DataRoots:
     def parse(cls, values: Sequence[str] = (), must_exist: bool = True) -> "DataRoots":
         """Parse the values of --data, then FSBENCH_DATA (the same values, separated like PATH).
 
-        Raises UnknownName for an unknown NAME, and DataError for a missing folder unless
-        `must_exist` is False.
+        Raises UnknownName, and DataError for a missing folder unless `must_exist` is False.
         """
         roots: list[Path] = []
         named: dict[str, Path] = {}

@@ -82,8 +82,7 @@ def download_archives(archives: Sequence[Archive], folder: Path, report: Reporte
 def fetch_archive(archive: Archive, folder: Path, report: Reporter = SILENT) -> Path:
     """Download an archive to `folder` from the first address that has it, and check its hash.
 
-    A broken transfer leaves NAME.part; it is resumed as long as that gives more bytes, and by the
-    next call. Raises DataError if no address gives a file of this hash.
+    A broken transfer leaves NAME.part, which is resumed. Raises DataError if no address has it.
     """
     path, part = folder / archive.file, folder / f"{archive.file}.part"
     if path.is_file() and has_hash(path, archive.known_hash):

@@ -277,8 +277,7 @@ def write_episodes(
 ) -> None:
     """Write episodes 0..n-1 as JSON Lines; the file appears only when complete.
 
-    Each object has index, class_ids (n_way official ids), and support and query: n_way lists of
-    image paths relative to the data set folder.
+    Each object has index, class_ids (n_way), and support and query: n_way lists of image paths.
     """
     paths = np.array(dataset.paths)
     with replacing(file) as temporary, temporary.open("w", encoding="utf8") as stream:

@@ -1,8 +1,7 @@
 """Data sets in Hugging Face `datasets` format: on the hub, or parquet files or images on disk.
 
 A reference is `hf-hub:ORG/NAME[@REVISION][?split=test&image=COLUMN&label=COLUMN&config=NAME]`; a
-folder in a layout of the hub may stand in place of ORG/NAME. Columns that are not named are found
-by their usual names, or by their type if there is only one of it.
+folder in a layout of the hub may replace ORG/NAME. Other columns are found by name or type.
 """
 
 import os

@@ -89,8 +89,7 @@ def select_by_hash(
 def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     """Return the part of a source that `subset` describes; labels are numbered anew, in order.
 
-    Training images that are left out are validated on, before the source's own validation images.
-    Raises DataError if the source has too few classes, or a class too few images.
+    Training images that are left out are validated on, too. Raises DataError for too large a part.
     """
     names, stream = source.facts.classes, ("source subset", source.name)
     smallest = min(np.bincount(source.train.labels, minlength=len(names)))

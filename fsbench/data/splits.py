@@ -38,8 +38,7 @@ def split_dataset(dataset: TargetDataset) -> tuple[Indices, Indices]:
 def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indices, Indices]:
     """Hold out a fraction `part` of every class: sorted positions in `train` (rest, held out).
 
-    Images are chosen as in a derived split; a class with one training image keeps it. Raises
-    DataError if no class has two.
+    A class with one training image keeps it. Raises DataError if no class has two.
     """
     rest, chosen = _select(dataset, train, part, "held-out")
     if not chosen.size:

@@ -110,8 +110,7 @@ def find_table(
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the first table that is there, and the value of every image; None without a table.
 
-    classes: columns of a table with a column per class. Raises DataError for an image that is
-    listed twice, and for one that is not marked 1 in one of these columns and 0 in all others.
+    classes: columns of a table with one per class. Raises DataError for a wrong row.
     """
     for table in tables:
         if file := files.find_first(folder, table.files, depth=1):

@@ -119,8 +119,7 @@ def split_validation(
 ) -> SourceListing:
     """Hold a tenth of every class out; flag as `derived`, and as `subset` unless complete.
 
-    images, test: labels and files; the id of an image is its folder and file name; counts: images
-    by class id that are to be the official ones.
+    images, test: labels and files; counts: images by class id that are to be the official ones.
     """
     ids = [f"{path.parent.name}/{path.name}" for _, path in images]
     labels = [label for label, _ in images]
