@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,14 @@ def test_without_network_the_error_names_the_cache_and_the_control_within_second
     assert huggingface_hub.constants.HF_HUB_OFFLINE is offline
     for way_out in (cache, "FILE@ARCH", "--random-init"):
         assert way_out in caught.value.fix
+
+
+def test_a_name_that_is_looked_up_for_ever_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hub, "PATIENCE", 0.05)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: threading.Event().wait(2) or [])
+    start = time.monotonic()
+    assert not _hub.is_reachable("https://huggingface.co")
+    assert time.monotonic() - start < 1.5
 
 
 def test_a_host_that_answers_is_reachable() -> None:

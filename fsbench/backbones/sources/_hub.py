@@ -4,8 +4,9 @@ import logging
 import os
 import re
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from fsbench.core.errors import CheckpointError, UsageError
 HUB_CACHE = (
     "Hugging Face cache on a machine that has it, copy it here (HF_HOME) and set HF_HUB_OFFLINE=1"
 )
+PATIENCE = 3.0
+"""Seconds to wait for the hub."""
 FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 """Environment variable that overrides the argument of torch.load."""
 
@@ -66,16 +69,21 @@ def library_access(request: BackboneRequest, cache: str = HUB_CACHE) -> Iterator
 
 
 def is_reachable(url: str) -> bool:
-    """Return whether a host accepts connections within 3 s; True where a proxy is between."""
+    """Return whether a host accepts connections; True where a proxy is between."""
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY")):
         return True
     parts = urlsplit(url)
     address = (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
-    try:
-        socket.create_connection(address, timeout=3).close()
-    except OSError:
-        return False
-    return True
+    answers: list[bool] = []
+
+    def connect() -> None:
+        with suppress(OSError), socket.create_connection(address, timeout=PATIENCE):
+            answers.append(True)
+
+    attempt = threading.Thread(target=connect, daemon=True)  # to look up a name has no time limit
+    attempt.start()
+    attempt.join(PATIENCE)
+    return bool(answers)
 
 
 def check_repository(request: BackboneRequest) -> None:
