@@ -137,6 +137,10 @@ class Comparison(Frozen):
         """Return the lines of the table: tasks and their mean."""
         return (*self.tasks, self.overall)
 
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return the rows of `Comparisons.to_frame` of this track."""
+        return Comparisons([self]).to_frame()
+
     def table(self) -> TextTable:
         """Return the lines as a table; the result in words and what it covers are its lead."""
         short, _ = shorten_columns([gap.task for gap in self.tasks])

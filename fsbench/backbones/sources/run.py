@@ -19,7 +19,7 @@ from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.io import refuse_invalid
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import Sha256, Training
+from fsbench.core.schema import Sha256, Text, Training
 from fsbench.core.specs import Triple
 
 FORM = "run:DIR"
@@ -36,16 +36,16 @@ class RunRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
-    recipe: str
+    recipe: Text
     recipe_digest: Sha256
-    architecture: str
+    architecture: Text
     width: int | None = Field(None, ge=1, le=fsbench.MAX_WIDTH)
     normalizers: dict[str, tuple[PositiveInt, ...]] = {}
     n_classes: int = Field(ge=2, le=100_000)
     input_size: int = Field(ge=8, le=1024)
     mean: Triple
     std: tuple[PositiveFloat, PositiveFloat, PositiveFloat]
-    source: str
+    source: Text
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int = Field(ge=0)
     evaluation_size: int | None = Field(None, ge=8, le=1024)
