@@ -202,7 +202,7 @@ def parse_number(kind: type[int | float], digits: str) -> int | float:
     raise ValueError(f"the number {digits[:40]} is not finite, or larger than {MAX_NUMBER:g}")
 
 
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a mapping. Raise ValueError for a duplicate key."""
     data = dict(pairs)
     if len(data) != len(pairs):
@@ -214,7 +214,7 @@ DECODER = json.JSONDecoder(
     parse_constant=partial(parse_number, float),
     parse_int=partial(parse_number, int),
     parse_float=partial(parse_number, float),
-    object_pairs_hook=unique_keys,
+    object_pairs_hook=build_unique_dict,
 )
 
 
@@ -254,7 +254,7 @@ def _read_text(file: Path, as_written: bool) -> Any:
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            return unique_keys(self.construct_pairs(node, deep=True))
+            return build_unique_dict(self.construct_pairs(node, deep=True))
 
     try:
         text = read_bytes(file, MAX_TEXT).decode("utf-8-sig")

@@ -106,18 +106,18 @@ class EpisodeSampler:
         """Return episode number i >= 0."""
         spec = self.spec
         keys = words(len(self._ids), *self._name, i, "classes")
-        class_ids = self._ids[smallest_keys(spec.n_way, keys)]
+        class_ids = self._ids[argsort_smallest(spec.n_way, keys)]
         sizes = [self.class_counts[c] for c in class_ids.tolist()]
         ends = list(accumulate(sizes))
         keys = words(ends[-1], *self._name, i, "images")
         parts = [keys[low:high] for low, high in pairwise([0, *ends])]
-        drawn = np.array([smallest_keys(spec.k_shot + spec.n_query, part) for part in parts])
+        drawn = np.array([argsort_smallest(spec.k_shot + spec.n_query, part) for part in parts])
         support, query = drawn[:, : spec.k_shot], drawn[:, spec.k_shot :]
         episode = Episode(i, class_ids, sizes, support, query, self.groups)
         if self.groups is None:
             return episode
         queries = [
-            np.flatnonzero(free)[smallest_keys(spec.n_query, part[free])]
+            np.flatnonzero(free)[argsort_smallest(spec.n_query, part[free])]
             for free, part in zip(episode.query_candidates, parts, strict=True)
         ]
         return replace(episode, query=np.stack(queries))
@@ -226,7 +226,7 @@ FEW_KEYS = 100
 """Numbers of keys that take no longer to sort than to part."""
 
 
-def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
+def argsort_smallest(m: int, keys: NDArray[np.uint64]) -> Indices:
     """Return the positions of the m smallest keys in key order: a uniform draw without replacement.
 
     Only the smallest of many keys are sorted.

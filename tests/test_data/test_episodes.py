@@ -26,7 +26,7 @@ from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import TARGETS
 from fsbench.data.base import Groups
-from fsbench.data.episodes import EpisodeSampler, draw_manifest, smallest_keys
+from fsbench.data.episodes import EpisodeSampler, argsort_smallest, draw_manifest
 
 COUNTS = {2: 40, 3: 25, 5: 31, 7: 60, 8: 25, 11: 90, 12: 26}
 SPEC = EpisodeSpec(k_shot=3, n_query=6)
@@ -135,7 +135,7 @@ def test_support_is_classic_and_queries_are_the_next_images_of_other_groups(
 def test_first_is_the_head_of_a_stable_argsort_even_with_ties(keys: list[int], m: int) -> None:
     array = np.array(keys, dtype=np.uint64)
     m = min(m, len(keys))
-    np.testing.assert_array_equal(smallest_keys(m, array), np.argsort(array, kind="stable")[:m])
+    np.testing.assert_array_equal(argsort_smallest(m, array), np.argsort(array, kind="stable")[:m])
 
 
 def test_the_hash_depends_on_everything_that_decides_an_episode_and_on_no_order() -> None:
