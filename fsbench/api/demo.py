@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fsbench.api.evaluate import evaluate
 from fsbench.api.leaderboard import RankedBoard
-from fsbench.api.pretrain import label, pretrain
+from fsbench.api.pretrain import name_run, pretrain
 from fsbench.api.submit import submit
 from fsbench.core.progress import VERBOSITY, Reporter
 from fsbench.core.schema import Declaration
@@ -82,5 +82,5 @@ def demo_recipes(methods: Iterable[str]) -> dict[str, Recipe]:
         METHODS.load(name)
         recipe = registry.load_recipe(f"toy/{name}")
         recipe.require_installed()
-        recipes |= {label(r): r for r in (registry.control_recipe(recipe), recipe)}
+        recipes |= {name_run(r): r for r in (registry.control_recipe(recipe), recipe)}
     return recipes

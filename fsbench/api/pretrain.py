@@ -173,7 +173,7 @@ MAX_FIELDS = 2
 
 
 @cache
-def label(recipe: Recipe) -> str:
+def name_run(recipe: Recipe) -> str:
     """Return the name of a run, e.g. toy-full_reset-warm-start-s0.
 
     It states the settings of methods that are not the defaults of the scale, and in what the plan

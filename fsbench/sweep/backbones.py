@@ -10,7 +10,7 @@ from pydantic import InstanceOf
 
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.options import ModelOptions, SweepOptions
-from fsbench.api.pretrain import label
+from fsbench.api.pretrain import name_run
 from fsbench.api.request import parse_models
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
@@ -32,7 +32,7 @@ class TrainingJob(Job):
 
     @property
     def title(self) -> str:
-        return label(self.recipe)
+        return name_run(self.recipe)
 
     @property
     def sizes(self) -> tuple[int, int | None]:

@@ -76,13 +76,15 @@ def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
 def test_a_run_is_named_after_what_its_plan_has_of_its_own() -> None:
     assert list(demo.demo_recipes(demo.DEFAULT)) == ["toy-normal-s0", "toy-lw-s0"]
     stepped = registry.load_recipe("toy/swr_reanchor")
-    assert demo.label(registry.load_recipe("toy/llf")) == "toy-llf-s0"
-    assert demo.label(registry.load_recipe("toy/full_reset")) == "toy-full_reset-warm-start-s0"
-    assert demo.label(registry.control_recipe(stepped)) == "toy-normal-schedule=step-s0"
-    assert demo.label(stepped.replace({"lr": 0.1})) == ("toy-swr_reanchor-lr=0.1-schedule=step-s0")
+    assert demo.name_run(registry.load_recipe("toy/llf")) == "toy-llf-s0"
+    assert demo.name_run(registry.load_recipe("toy/full_reset")) == "toy-full_reset-warm-start-s0"
+    assert demo.name_run(registry.control_recipe(stepped)) == "toy-normal-schedule=step-s0"
+    assert demo.name_run(stepped.replace({"lr": 0.1})) == (
+        "toy-swr_reanchor-lr=0.1-schedule=step-s0"
+    )
     control = registry.control_recipe(registry.load_recipe("toy/maml"))
-    assert demo.label(control) == "toy-normal-as-anil-s0"
+    assert demo.name_run(control) == "toy-normal-as-anil-s0"
     other = control.replace({"schedule": "single_cycle", "seed": 3})
-    assert demo.label(other) == "toy-normal-as-anil-schedule=single_cycle-s3"
+    assert demo.name_run(other) == "toy-normal-as-anil-schedule=single_cycle-s3"
     far = {"width": 4, "lr": 0.7, "momentum": 0.1}
-    assert demo.label(registry.load_recipe("toy/llf").replace(far)).startswith("toy-llf-fields-")
+    assert demo.name_run(registry.load_recipe("toy/llf").replace(far)).startswith("toy-llf-fields-")
