@@ -101,7 +101,7 @@ class BoardFile(Frozen):
     def _whole(self) -> Self:
         is_version = self.version or self.frozen or self.official
         if is_version and None in (self.version, self.date, self.columns):
-            raise ValueError("a board with a version has a date and columns")
+            raise ValueError("an official or frozen board has a version, a date and columns")
         if self.version and self.episodes:
             raise ValueError("a board with a version has the episodes of its specs")
         names = [column.name for column in self.columns or ()]

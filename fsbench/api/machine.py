@@ -56,7 +56,7 @@ class RunContext:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """What equal bits depend on; results of other environments are not mixed."""
+        """Facts on which equal bits depend; results of other environments are not mixed."""
         return provenance.environment_of(self.provenance())
 
 

@@ -129,8 +129,8 @@ def assemble_custom(
     if alike := [" and ".join(same) for same in spellings.values() if len(same) > 1]:
         notes += (f"classes that differ in letter case alone: {', '.join(alike)}",)
     labels = (row.label for row in rows)
-    own = make_custom_facts(short_name(ref), classes, labels, layout, **facts)
-    dataset = assemble(own, Path(), rows, notes=notes)
+    user_facts = make_custom_facts(short_name(ref), classes, labels, layout, **facts)
+    dataset = assemble(user_facts, Path(), rows, notes=notes)
     return replace(dataset, flags=frozenset({"custom"}), result_name=user_data_name(ref))
 
 

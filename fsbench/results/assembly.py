@@ -128,8 +128,8 @@ def add_results(
                 raise ValidationFailed(
                     f"{stored[key]} exists with other outcomes", fix="choose another folder"
                 )
-        kept = {key: (one.result, one.records) for key, one in stored.items()}
-        write_entry(folder, (kept | added).values())
+        earlier = {key: (one.result, one.records) for key, one in stored.items()}
+        write_entry(folder, (earlier | added).values())
 
 
 def unite_records(

@@ -81,6 +81,6 @@ def test_errors_name_what_is_wrong_and_write_nothing(
     arguments: str, message: str, results: Path, board: Path, cli: CommandLine
 ) -> None:
     (results.parent / "empty").mkdir()
-    given = () if "results" in arguments or "show" in arguments else GIVEN
-    assert message in cli(*arguments.split(), "--board", board, *given, code=2).err
+    declared = () if "results" in arguments or "show" in arguments else GIVEN
+    assert message in cli(*arguments.split(), "--board", board, *declared, code=2).err
     assert not board.exists()

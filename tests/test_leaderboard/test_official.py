@@ -98,8 +98,9 @@ def test_a_frozen_board_that_was_changed_is_refused(
         ({"frozen": "a" * 64}, "was changed: its digest differs"),
         ({"frozen": None}, "was changed: its digest differs"),
         ({"version": 9}, "knows cdfsl-2, transfer-2, transfer-3"),
-        ({"date": None}, "has a date and columns"),
-        ({"columns": None}, "has a date and columns"),
+        ({"date": None}, "has a version, a date and columns"),
+        ({"columns": None}, "has a version, a date and columns"),
+        ({"version": None, "frozen": None}, "has a version, a date and columns"),
         ({"episodes": {"linear": 60}}, "the episodes of its specs"),
     ],
 )
