@@ -5,8 +5,8 @@ p-value of a sign-flip permutation test, and effect sizes. A track here is one h
 input size: their results, and those of probes, are never averaged together.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -52,8 +52,8 @@ COVERAGE = (
 LEGEND = (
     "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
     "p Holm: adjusted over the tasks; d: mean of A - B over its sd; needed: episodes per task that "
-    "detect this gap, or that of --gap, with 80 % power (two-sided z test, alpha 0.05). Heads, "
-    "protocols and input sizes are compared apart."
+    "detect this gap with 80 % power (two-sided z test, alpha 0.05). Heads, protocols and input "
+    "sizes are compared apart."
 )
 
 
@@ -75,51 +75,21 @@ class Gap(Frozen):
     p: float = Field(description="two-sided, by sign flips: A and B swapped per episode")
     p_holm: float | None = Field(None, description="p adjusted over the tasks; null for overall")
     d: float | None = Field(description="mean of A - B over its sd, Cohen's d; null without sd")
-    goal: float | None = omitted(
-        None, description="the gap that `needed` is for, where it is not the observed one"
-    )
-    needed: int | None = Field(description="pairs per task that detect it, power 0.8, level 0.05")
+    needed: int | None = Field(description="pairs per task that detect the gap, power 0.8")
     better: Side | None = Field(description="A or B where p (adjusted, for one task) is below 0.05")
-    self_reported: tuple[Side, ...] = omitted(
-        (), description="sides that are entries of a board without a signed badge for this number"
-    )
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def sentence(self) -> str:
-        """The same as a sentence, e.g. 'A is better by 1.2 points (95 % 0.4 to 2.0)'."""
+        """The same as a sentence, e.g. 'A is better by 1.22 points (95 % 0.41 to 2.03)'."""
         if self.better:
             sign = 1 if self.better == "A" else -1
             ends = sorted((sign * self.low, sign * self.high))
-            gap, low, high = map(format_points, (abs(self.gap), *ends))
+            gap, low, high = map(to_percent, (abs(self.gap), *ends))
             return f"{self.better} is better by {gap} points (95 % {low} to {high})"
-        n = f"{self.n:,} {self.unit}"
-        if self.low == self.high == 0:
-            return f"no difference in any of {n}"
-        undecided = f"not distinguishable at {n}"
-        if self.needed is None or self.needed <= self.n:
-            return undecided
-        rounded = round(self.needed, min(0, 2 - len(str(self.needed))))
-        goal = f" for a gap of {format_points(self.goal)} points" if self.goal else ""
-        return f"{undecided}; about {rounded:,} would be needed{goal}"
-
-
-class SignTest(Frozen):
-    """Tasks by the sign of their gap; tasks over the same episodes or images count as one."""
-
-    a: int
-    b: int
-    tied: int
-    p: float = Field(description="exact two-sided binomial test of equal chances, without ties")
-
-    def __str__(self) -> str:
-        total = self.a + self.b + self.tied
-        tied = f", {self.tied} tied" if self.tied else ""
-        p = format_p(self.p) if self.p < 0.001 else f"= {format_p(self.p)}"
-        return (
-            f"Sign test over {format_count(total, 'task')}: A ahead on {self.a}, B on {self.b}"
-            f"{tied} (p {p}; tasks on the same episodes count once)."
-        )
+        is_short = self.needed is not None and self.needed > self.n
+        needed = f"; about {self.needed:,} would be needed" if is_short else ""
+        return f"not distinguishable at {self.n:,} {self.unit}{needed}"
 
 
 class Comparison(Frozen):
@@ -130,7 +100,9 @@ class Comparison(Frozen):
     track: str
     tasks: tuple[Gap, ...]
     overall: Gap
-    sign_test: SignTest
+    self_reported: tuple[Side, ...] = omitted(
+        (), description="sides that are entries of a board, and not signed in all of these tasks"
+    )
     warning: str = omitted("", description="that gaps may measure the scale of features")
 
     def gaps(self) -> tuple[Gap, ...]:
@@ -145,15 +117,15 @@ class Comparison(Frozen):
         """Return the lines as a table; the result in words and what it covers are its lead."""
         short, _ = shorten_columns([gap.task for gap in self.tasks])
         unit = "episodes" if self.overall.unit == "episodes" else "test images"
-        lead = [f"{self.overall.sentence}.", str(self.sign_test), COVERAGE.format(unit=unit)]
+        lead = [f"{self.overall.sentence}.", COVERAGE.format(unit=unit)]
         lead += [f"Warning: {self.warning}"] if self.warning else []
-        lead += [SELF_NOTE] if any(gap.self_reported for gap in self.gaps()) else []
+        lead += [SELF_NOTE] if self.self_reported else []
         rows = [
             {
                 "task": label,
                 "pairs": str(gap.n),
-                "A": to_percent(gap.a) + SELF_MARK * ("A" in gap.self_reported),
-                "B": to_percent(gap.b) + SELF_MARK * ("B" in gap.self_reported),
+                "A": to_percent(gap.a),
+                "B": to_percent(gap.b),
                 "A - B": to_percent(gap.gap),
                 "95 % interval": f"{to_percent(gap.low)} to {to_percent(gap.high)}",
                 "p": format_p(gap.p),
@@ -164,8 +136,9 @@ class Comparison(Frozen):
             }
             for label, gap in zip((*short, self.overall.task), self.gaps(), strict=True)
         ]
+        a, b = (SELF_MARK * (side in self.self_reported) for side in SIDES)
         return TextTable(
-            f"A: {self.a}, B: {self.b}, {self.track}",
+            f"A: {self.a}{a}, B: {self.b}{b}, {self.track}",
             tuple(rows[0]),
             tuple(tuple(row.values()) for row in rows),
             lead=tuple(lead),
@@ -183,15 +156,11 @@ class Comparisons(ShownAsTables, tuple[Comparison, ...]):
         """Return one row per task of each track, and one for their mean.
 
         Columns: track, and the fields of `Gap`: n and needed are Int64, other numbers float64, with
-        NaN where there is none; self_reported is a text such as `A B`.
+        NaN where there is none.
         """
         from pandas import DataFrame
 
-        rows = [
-            {"track": c.track, **gap.model_dump(), "self_reported": " ".join(gap.self_reported)}
-            for c in self
-            for gap in c.gaps()
-        ]
+        rows = [{"track": c.track, **gap.model_dump()} for c in self for gap in c.gaps()]
         columns = ["track", *Gap.model_fields, *Gap.model_computed_fields]
         floats = [n for n, f in Gap.model_fields.items() if f.annotation in (float, float | None)]
         types = dict.fromkeys(floats, "float64") | {"n": "Int64", "needed": "Int64"}
@@ -226,9 +195,9 @@ def compare(options: CompareOptions) -> Comparisons:
     )
     tracks: dict[str, list[PairedColumn]] = {}
     for pair in pair_columns(a, b):
-        tracks.setdefault(label_track(pair.column), []).append(pair)
-    goal = options.gap and options.gap / 100
-    return Comparisons(compare_track(a.name, b.name, *track, goal) for track in tracks.items())
+        track = Track.of(pair.column).model_copy(update={"adaptation": pair.column.adaptation})
+        tracks.setdefault(track.label, []).append(pair)
+    return Comparisons(compare_track(a, b, *of_track) for of_track in tracks.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +206,7 @@ class ComparedSide:
 
     name: str
     results: Mapping[Column, Loaded]
-    self_reported: Collection[ColumnId]
+    self_reported: Set[ColumnId]
 
 
 def read_side(
@@ -276,7 +245,7 @@ class PairedColumn:
     """The outcomes (n,) of the episodes or test images of a column that both entries have.
 
     index (n,): their numbers; draws: names the random draw of the episodes: columns with equal
-    draws are not independent; results: of A and B; self_reported: sides without a signed badge.
+    draws are not independent; results: of A and B.
     """
 
     column: ColumnId
@@ -285,7 +254,6 @@ class PairedColumn:
     b: NDArray[np.float64]
     draws: str
     results: tuple[Result, Result]
-    self_reported: tuple[Side, ...]
 
     @property
     def gaps(self) -> NDArray[np.float64]:
@@ -322,19 +290,11 @@ def pair_columns(a: ComparedSide, b: ComparedSide) -> Iterator[PairedColumn]:
             right.values[j],
             left.draws,
             (pair[0].result, pair[1].result),
-            tuple(s for s, x in zip(SIDES, (a, b), strict=True) if column.name in x.self_reported),
         )
 
 
-def label_track(column: ColumnId) -> str:
-    """Return head, protocol and input size of a column, whatever its queries per class."""
-    variant = tuple(word for word in column.variant if not word.startswith("n_query="))
-    head = replace(column, variant=variant).adaptation
-    return Track.of(column).model_copy(update={"adaptation": head}).label
-
-
 def compare_track(
-    a: str, b: str, track: str, pairs: Sequence[PairedColumn], goal: float | None
+    a: ComparedSide, b: ComparedSide, track: str, pairs: Sequence[PairedColumn]
 ) -> Comparison:
     """Compare A and B in one track; p-values of single tasks are adjusted by Holm."""
     names = [str(pair.column) for pair in pairs]
@@ -345,16 +305,19 @@ def compare_track(
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
     p_overall = sign_flip(statistics.shares(index, gaps, draws), "compare", *names)
     label = f"overall, {format_count(len(pairs), 'task')}"
+    columns = {pair.column for pair in pairs}
     return Comparison(
-        a=a,
-        b=b,
+        a=a.name,
+        b=b.name,
         track=track,
         tasks=tuple(
-            measure_gap([pair], name, goal, *ps)
+            measure_gap([pair], name, *ps)
             for pair, name, *ps in zip(pairs, names, p, statistics.holm(p), strict=True)
         ),
-        overall=measure_gap(pairs, label, goal, p_overall),
-        sign_test=count_signs(pairs),
+        overall=measure_gap(pairs, label, p_overall),
+        self_reported=tuple(
+            side for side, x in zip(SIDES, (a, b), strict=True) if columns & x.self_reported
+        ),
         warning=warn_of_scale(
             {s: {x.column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
@@ -362,25 +325,19 @@ def compare_track(
 
 
 def measure_gap(
-    pairs: Sequence[PairedColumn],
-    task: str,
-    goal: float | None,
-    p: float,
-    p_holm: float | None = None,
+    pairs: Sequence[PairedColumn], task: str, p: float, p_holm: float | None = None
 ) -> Gap:
-    """Return the gap of the unweighted mean over these tasks. goal: the gap to plan for."""
+    """Return the gap of the unweighted mean over these tasks."""
     gaps, draws = [x.gaps for x in pairs], [x.draws for x in pairs]
     [paired] = statistics.measure_rows([gaps], [draws])
     sd = statistics.overall_sd(gaps, draws)
     half = paired.ci95
     if paired.fewest < FEW and paired.se > 0:
         half = compute_student_interval(paired.gap, paired.se, paired.freedom).ci95
-    target = goal or abs(paired.gap)
     is_significant = (p if p_holm is None else p_holm) < ALPHA
-    reported = {side for pair in pairs for side in pair.self_reported}
+    gap = abs(paired.gap)
     return Gap(
         task=task,
-        self_reported=tuple(side for side in SIDES if side in reported),
         unit="episodes" if isinstance(pairs[0].results[0].spec, EpisodicSpec) else "images",
         n=paired.fewest,
         a=float(np.mean([x.a.mean() for x in pairs])),
@@ -393,28 +350,9 @@ def measure_gap(
         p=p,
         p_holm=p_holm,
         d=paired.gap / sd if sd > 0 else None,
-        goal=goal,
-        needed=episodes_needed(sd, target) if sd > 0 and target >= NO_GAP else None,
+        needed=episodes_needed(sd, gap) if sd > 0 and gap >= NO_GAP else None,
         better=("A" if paired.gap > 0 else "B") if is_significant else None,
     )
-
-
-def count_signs(pairs: Sequence[PairedColumn]) -> SignTest:
-    """Return the exact binomial test over tasks; tasks over the same episodes count as one."""
-    from scipy.stats import binomtest
-
-    draws = dict.fromkeys(pair.draws for pair in pairs)
-    means = [np.mean([x.gaps.mean() for x in pairs if x.draws == draw]) for draw in draws]
-    signs = np.sign(np.round(means, 12))
-    a, b, tied = (int((signs == sign).sum()) for sign in (1, -1, 0))
-    p = float(binomtest(a, a + b).pvalue) if a + b else 1.0
-    return SignTest(a=a, b=b, tied=tied, p=p)
-
-
-def format_points(fraction: float) -> str:
-    """Return a fraction in percent points, with two digits below one tenth of a point."""
-    value = 100 * fraction
-    return f"{value:.2f}" if 0 < abs(value) < 0.1 else f"{value:.1f}"
 
 
 def format_p(p: float) -> str:

@@ -331,9 +331,6 @@ class CompareOptions(ReferenceOptions):
         None, "Task", "Compare on these only, e.g. eurosat, isic:5w1s; repeatable.", "-t", "--task"
     )
     board: str | Path | None = option(None, "Task", "Folder of the board that A or B names.")
-    gap: Annotated[float, Interval(gt=0, lt=100)] | None = option(
-        None, "Task", "Count the episodes that detect this gap (points), not the observed one."
-    )
 
 
 @dataclass(frozen=True)
