@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fsbench import data
 from fsbench.api.machine import RunContext, progress_reporter
@@ -48,7 +47,6 @@ from fsbench.core.specs import (
     choose_resolution,
 )
 from fsbench.core.tasks import TaskId
-from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import split_dataset
@@ -286,29 +284,13 @@ class Evaluation:
         if isinstance(spec, KnnSpec):
             records = knn.evaluate_knn_probe(inputs, spec, train, test)
         else:
-            views = self.read_views(task, spec, spec.views) if spec.views else None
-            records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
+            records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report)
         return store.write(
             records,
             limited=isinstance(spec, ProbeSpec) and self.request.is_limited(task),
             provenance=self.context.provenance(),
             feature_norm=inputs.feature_norm,
         )
-
-    def request_view(self, task: TaskId, spec: ProbeSpec) -> FeatureRequest:
-        """Return the request of the first random view of all training images."""
-        whole = self.targets.request_all(self.backbone, task, spec.image)
-        train = whole.dataset.take(split_dataset(whole.dataset)[0])
-        return replace(whole, dataset=train, view=RandomView(spec.seed, 0))
-
-    def read_views(self, task: TaskId, spec: ProbeSpec, views: int) -> linear.ViewFeatures:
-        """Return epoch -> features of a random view of all training images."""
-        first, store = self.request_view(task, spec), self.targets.features
-
-        def read(epoch: int) -> NDArray[np.float32]:
-            return store.get(replace(first, view=RandomView(spec.seed, epoch % views)))
-
-        return read
 
     def spec(self, task: TaskId) -> Spec:
         """Return the full spec of a task for this backbone."""
@@ -376,9 +358,6 @@ class Evaluation:
                 whole = self.targets.request_all(self.backbone, task, spec.image)
                 if not store.holds(whole):
                     missing[task.dataset, pool_of(task)] = len(whole.dataset), whole
-            if isinstance(spec, ProbeSpec) and spec.views and not self.store(task).earlier():
-                view = self.request_view(task, spec)
-                missing[task] = len(view.dataset) * spec.views, view
         n_images = sum(n for n, _ in missing.values())
         if n_images < WORTH_TIMING:
             return

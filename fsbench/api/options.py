@@ -143,7 +143,7 @@ class TaskOptions(ReferenceOptions):
     set: Sequence[str] = option(
         (),
         "Head",
-        "Setting of a head (ridge.lam=10) or of probes (probe.views=8); repeatable.",
+        "Setting of a head (ridge.lam=10) or of probes (probe.schedule=cosine); repeatable.",
         **SETTINGS,
     )
     bn_mode: Literal["eval", "train"] = option(

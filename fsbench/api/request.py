@@ -97,7 +97,7 @@ def parse_models(options: ModelOptions) -> list[Model]:
 
 PROBE_PREFIX = "probe"
 PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
-    "probe": ("views", "schedule", "select", "epoch", "score"),
+    "probe": ("schedule", "select", "epoch", "score"),
     "knn": ("k", "metric", "score"),
 }
 """Settings of each probe, all visible in the name of its column."""
@@ -218,8 +218,6 @@ class EvaluationRequest:
             return specs.KnnSpec.model_validate(fields)
         epochs = min(ProbeSpec().epochs, self.options.limit or ProbeSpec().epochs)
         fields = {"select": "held_out", "epochs": epochs, "seed": self.options.seed} | fields
-        if "views" in fields:
-            fields.setdefault("augmentation", "views")
         if fields["select"] == "held_out":
             fields.setdefault("epoch", "best")
         if is_official or fields["select"] == "held_out":

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from fsbench.core.arrays import ArrayWriter, load_array, lock_folder
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import ImageSpec, digest
-from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import crop_centres
 
@@ -42,17 +41,15 @@ TIMED_BLOCKS = 2
 
 @dataclass(frozen=True, eq=False)
 class FeatureRequest:
-    """Images whose features are wanted: centre crops, or a random view of them.
+    """Images whose features are wanted, by their centre crops.
 
-    fingerprint: of the whole data set, of which `dataset` may be a part if a view is wanted; "" for
-    features that are not stored.
+    fingerprint: of the data set; "" for features that are not stored.
     """
 
     backbone: Backbone
     dataset: TargetDataset
     image: ImageSpec
     fingerprint: str = ""
-    view: RandomView | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,19 +66,12 @@ def blocks(
     set, padded with black images, wherever a run started. Each thread decodes a whole block:
     threads that share one would wait for each other. Raises DataError naming a corrupt image.
     """
-    dataset, image, view = request.dataset, request.image, request.view
-    n, ahead = len(dataset), max(2, workers)
-    starts, side = range(first * size, n, size), image.input_size
+    dataset, n, ahead = request.dataset, len(request.dataset), max(2, workers)
+    starts = range(first * size, n, size)
 
     def decode(start: int) -> Pixels:
         indices = range(start, min(start + size, n))
-        if view is None:
-            return crop_centres(map(dataset.image, indices), image, size)
-        pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
-        for row, index in zip(pixels, indices, strict=False):
-            name = dataset.canonical_ids[index]
-            row[:] = view.pixels(dataset.image(index), image, dataset.name, name)
-        return pixels
+        return crop_centres(map(dataset.image, indices), request.image, size)
 
     with ThreadPoolExecutor(max(1, workers)) as pool:
         waiting = deque(pool.submit(decode, start) for start in starts[:ahead])
@@ -161,14 +151,14 @@ class FeatureStore:
         """Describe all that the bits of the features depend on."""
         import PIL
 
-        facts, view = request.backbone.facts, request.view
+        facts = request.backbone.facts
         installed = [name for name in LIBRARIES if list(metadata.distributions(name=name))]
         fields = ("weights_hash", "architecture", "features", "mean", "std")
         return {
             **{name: getattr(facts, name) for name in fields},
             "feature_spec": facts.feature_spec.model_dump(mode="json"),
             "module": request.backbone.fingerprint,
-            "view": view and {**asdict(view), "images": request.dataset.images_hash},
+            "view": None,  # the centre crop
             "version": VERSION,
             "image": request.image.model_dump(mode="json"),
             "data": request.fingerprint,

@@ -453,9 +453,8 @@ class _DatasetSpec(Frozen):
 class ProbeSpec(_DatasetSpec):
     """Linear probe as in SEAL (section 4.2), with defaults of this suite where the paper is silent.
 
-    batch_size: not stated by SEAL, 32 in all its code. augmentation: `none` trains on features of
-    the centre crop; `views` on those of k random views of every image (resize, random resized crop,
-    flip), epoch e on view e mod k. schedule: `cosine` decays the rate to 0, epoch by epoch.
+    batch_size: not stated by SEAL, 32 in all its code. augmentation: heads train on features of the
+    centre crop. schedule: `cosine` decays the rate to 0, epoch by epoch.
     held_out: part of every training class on which the rate is chosen, beside the choice on the
     test images that the paper reports; None for no such part. select: which of the two choices is
     the score. epoch: of the choice on the held-out part; that on the test images always takes the
@@ -470,8 +469,7 @@ class ProbeSpec(_DatasetSpec):
     weight_decay: float = Field(1e-4, ge=0)
     schedule: Literal["constant", "cosine"] = "constant"
     init: Literal["torch_default"] = "torch_default"
-    augmentation: Literal["none", "views"] = "none"
-    views: int | None = omitted(None, ge=1)
+    augmentation: Literal["none"] = "none"
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     held_out: float | None = omitted(None, gt=0, lt=1)
     select: Select = omitted("test")
@@ -480,8 +478,6 @@ class ProbeSpec(_DatasetSpec):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.augmentation == "views") != (self.views is not None):
-            raise ValueError(f"augmentation {self.augmentation} with views {self.views}")
         if self.select == "held_out" and self.held_out is None:
             raise ValueError("select held_out without a held_out part")
         if self.epoch == "best" and self.select == "test":
@@ -491,7 +487,6 @@ class ProbeSpec(_DatasetSpec):
     @property
     def variant(self) -> tuple[str, ...]:
         parts = {
-            f"views-{self.views}": self.augmentation == "views",
             self.schedule: self.schedule != "constant",
             "lr-held-out": self.select == "held_out" and self.epoch == "last",
             "held-out": self.epoch == "best",

@@ -1,24 +1,17 @@
-"""Random crops and flips of batches (pretraining) and of single images (probes), by named streams.
+"""Random crops and flips of batches, by named streams.
 
-Random numbers are drawn on the CPU, so they are the same on every device. A random view of an image
-follows LLF's transform of natural images, whose code SEAL builds on: resize to a square,
-torchvision's RandomResizedCrop with its defaults, flip.
+Random numbers are drawn on the CPU, so they are the same on every device.
 """
 
-import math
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from fsbench.core.seeding import Name, torch_generator, uniforms
-from fsbench.core.specs import ImageSpec
-from fsbench.data.images import resize_square, to_channels_first
+from fsbench.core.seeding import Name, torch_generator
 
 Images = TypeVar("Images", Tensor, NDArray[np.uint8])
 Augmentation = Literal["crop_flip", "resize_crop_flip", "flip", "none"]
@@ -26,10 +19,6 @@ PAD = 4
 """Zero pixels around an image before the random crop (SEAL: RandomCrop(64, padding=4))."""
 ENLARGED = 248 / 224
 """Enlargement by `resize_crop_flip` before the crop (reinitialization study)."""
-SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
-"""Area of the crop as a fraction of the image; width over height, whose logarithm is uniform."""
-ATTEMPTS = 10
-"""Attempts to draw a crop that fits; the whole square if none does."""
 
 
 def augment(
@@ -98,42 +87,3 @@ def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> 
     flipped = flip.nonzero()[:, 0].to(images.device)
     windows[flipped] = windows[flipped].flip(3)
     return windows
-
-
-@dataclass(frozen=True)
-class RandomView:
-    """Random view `number` of every image, for a seed; draws derive from names alone."""
-
-    seed: int
-    number: int
-
-    def pixels(
-        self, image: Image.Image, spec: ImageSpec, dataset: str, canonical_id: str
-    ) -> NDArray[np.uint8]:
-        """Return the view: uint8 (3, s, s), s = spec.input_size, antialiased."""
-        names = ("view", self.seed, dataset, canonical_id, self.number)
-        *shape, mirrored = uniforms((2 * ATTEMPTS + 3,), *names).tolist()
-        box = crop_box(spec.resize, shape)
-        whole = resize_square(image, spec.resize, spec.interpolation)
-        view = resize_square(whole.crop(box), spec.input_size, spec.interpolation)
-        if mirrored < 0.5:
-            view = view.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-        return to_channels_first(view)
-
-
-def crop_box(side: int, draws: list[float]) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom (px) of a random crop, distributed as RandomResizedCrop.
-
-    draws: uniform in [0, 1): an area and a ratio per attempt, then a column and a row.
-    """
-    low, high = (math.log(ratio) for ratio in RATIO)
-    for attempt in range(ATTEMPTS):
-        part, shape = draws[2 * attempt : 2 * attempt + 2]
-        area = side * side * (SCALE[0] + (SCALE[1] - SCALE[0]) * part)
-        ratio = math.exp(low + (high - low) * shape)
-        width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-        if 0 < width <= side and 0 < height <= side:
-            left = int(draws[-2] * (side - width + 1))
-            top = int(draws[-1] * (side - height + 1))
-            return left, top, left + width, top + height
-    return 0, 0, side, side

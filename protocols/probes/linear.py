@@ -9,7 +9,6 @@ step is two matrix products for all of them.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from fsbench.core.records import ProbeRecords
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec, TestScore
 from fsbench.data.splits import hold_out
-from protocols.base import ImageIndices, Inputs, SplitFeatures, split_features, to_device
+from protocols.base import ImageIndices, Inputs, SplitFeatures, split_features
 from protocols.heads.gram import draw_linear_init
 
 TEST_ROWS = 4096
@@ -94,23 +93,17 @@ class ProbeHeads:
         return np.concatenate(parts, axis=1)
 
 
-ViewFeatures = Callable[[int], NDArray[np.float32]]
-"""Epoch -> features (N_train, D) of a random view of every training image."""
-
-
 def evaluate_linear_probe(
     inputs: Inputs,
     spec: ProbeSpec,
     train_idx: ImageIndices,
     test_idx: ImageIndices,
     report: Reporter = SILENT,
-    views: ViewFeatures | None = None,
 ) -> ProbeRecords:
     """Train on the images train_idx and test on test_idx, whose order the records keep.
 
-    views: features of augmented training images per epoch; centre crops without. A learning rate
-    that diverges stays in the records, its test images counted as wrong. Raise CheckpointError on
-    non-finite features, DataError on an empty side of the split.
+    A learning rate that diverges stays in the records, its test images counted as wrong. Raise
+    CheckpointError on non-finite features, DataError on an empty side of the split.
     """
     name = inputs.dataset.name
     train, test, n_classes = split_features(inputs, train_idx, test_idx)
@@ -124,9 +117,8 @@ def evaluate_linear_probe(
     right, scores = [], []
     with report.task(f"{name}:probe", spec.epochs, "epochs") as advance:
         for epoch in range(spec.epochs):
-            features = SplitFeatures(to_device(inputs, views(epoch)), train.y) if views else train
             for run in runs:
-                run.epoch(epoch, features)
+                run.epoch(epoch, train)
             right.append(runs[0].heads.correct(test))
             scores += [score_held_out(run.heads, held_out, spec.score) for run in runs[1:]]
             advance(1)

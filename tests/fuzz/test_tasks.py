@@ -71,7 +71,7 @@ WORDS = {
 ASSIGNED = st.builds(
     "{}={}".format,
     st.sampled_from(
-        ["ridge.lam", "probe.views", "lr", "plan.rounds", "seed", "methods", "width", "x"]
+        ["ridge.lam", "probe.epoch", "lr", "plan.rounds", "seed", "methods", "width", "x"]
     ),
     st.one_of(NUMBERS, st.sampled_from(["nan", "inf", "1e999", "true", "null", "[]", "{}", "0.1"])),
 )

@@ -155,7 +155,7 @@ def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "settings"), [(TASK, []), ("toy_tiles:probe", ["probe.views=2"])], ids=str
+    ("task", "settings"), [(TASK, []), ("toy_tiles:probe", ["probe.schedule=cosine"])], ids=str
 )
 def test_an_estimate_before_work_changes_no_record_and_a_refusal_keeps_its_blocks(
     task: str, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -177,16 +177,3 @@ def test_an_estimate_before_work_changes_no_record_and_a_refusal_keeps_its_block
     assert json.loads((partial / "meta.json").read_text())["rows"] == 3 * 16
     assert run("timed") == plain
     assert not list((tmp_path / "timed").rglob("*.partial"))
-
-
-def test_random_views_that_are_not_in_the_cache_are_timed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The features of the centre crops are there, those of views are not."""
-    options = {"input_size": 16, "limit": 1, "cache": tmp_path, "progress": False}
-    fsbench.evaluate(backbone(), "toy_tiles:probe", **options)
-    monkeypatch.setattr("fsbench.api.evaluate.WORTH_TIMING", 1)
-    monkeypatch.setattr("fsbench.core.progress.HOUR", 0.0)
-    with pytest.raises(UsageError, match=r"features of \d+ images: about"):
-        fsbench.evaluate(backbone(), "toy_tiles:probe", set=["probe.views=2"], **options)
-    assert len(list(tmp_path.rglob("*.partial"))) == 1

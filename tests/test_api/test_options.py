@@ -78,7 +78,7 @@ GIVEN: dict[str, Any] = {
     "limit": 3,
     "heads": ["ridge", "affine"],
     "adapt": "centroid",
-    "set": ["probe.views=2"],
+    "set": ["probe.schedule=cosine"],
     "bn_mode": "train",
     "input_size": 64,
     "interpolation": "lanczos",

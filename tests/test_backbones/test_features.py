@@ -27,7 +27,6 @@ from fsbench.core.arrays import lock_folder
 from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.progress import SILENT
 from fsbench.core.specs import FeatureSpec, ImageSpec
-from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
 
@@ -35,7 +34,6 @@ Pictures = Callable[..., TargetDataset]
 Want = Callable[..., FeatureRequest]
 Fake = Callable[[Callable[[int], Any]], None]
 SMALL = ImageSpec(input_size=16)
-VIEWS = (None, RandomView(0, 3))
 
 
 @pytest.fixture
@@ -59,25 +57,19 @@ def sizes(backbone: Backbone) -> list[int]:
 
 def compute_alone(request: FeatureRequest) -> tuple[Any, Any]:
     """Pixels of each image, and their features without blocks."""
-    view, dataset = request.view, request.dataset
-    pixels = [
-        to_array(dataset.image(i), SMALL)
-        if view is None
-        else view.pixels(dataset.image(i), SMALL, dataset.name, name)
-        for i, name in enumerate(dataset.canonical_ids)
-    ]
+    dataset = request.dataset
+    pixels = [to_array(dataset.image(i), SMALL) for i in range(len(dataset))]
     return np.stack(pixels), request.backbone.features(torch.from_numpy(np.stack(pixels))).numpy()
 
 
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(("size", "workers"), [(2, 0), (2, 3), (8, 8), (21, 4)])
 @pytest.mark.parametrize("first", [0, 1])
 def test_blocks_hold_their_images_and_black_ones_behind_them(
-    first: int, size: int, workers: int, view: RandomView | None, want: Want
+    first: int, size: int, workers: int, want: Want
 ) -> None:
     """With fewer threads than blocks and with more; without a copy for the network."""
     n = 2 * size + size // 2 + 1
-    request = want(n, view=view)
+    request = want(n)
     decoded = list(blocks(request, size, first, workers))
     starts = range(first * size, n, size)
     assert [b[:2] for b in decoded] == [(i, min(size, n - i)) for i in starts]
@@ -105,35 +97,16 @@ def test_normalising_is_that_of_every_pixel_alone(
             assert torch.equal(normalised[:, c], (x - x.new_tensor(mean)) / x.new_tensor(std))
 
 
-@pytest.mark.parametrize("view", VIEWS)
 def test_features_are_those_of_each_image_and_extracted_once(
-    view: RandomView | None, want: Want, store: FeatureStore, sizes: list[int]
+    want: Want, store: FeatureStore, sizes: list[int]
 ) -> None:
-    request = want(6, view=view)
+    request = want(6)
     features = store.get(request)
     assert sizes == [2, 4, 4]  # a test of the input size, then full blocks only
     assert np.array_equal(features, store.get(request))
     assert len(sizes) == 3
     assert (features.shape, features.dtype) == ((6, 64), np.float32)
     np.testing.assert_allclose(features, compute_alone(request)[1], rtol=1e-5, atol=1e-5)
-
-
-def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
-    want: Want, store: FeatureStore
-) -> None:
-    whole = want(9, view=RandomView(0, 3))
-    part, rest = (
-        replace(whole, dataset=whole.dataset.take(np.array(images)))
-        for images in ([1, 2, 4, 5, 8], [0, 3, 6, 7, 8])
-    )
-    assert part.dataset.canonical_ids == ("001", "002", "004", "005", "008")
-    features = store.get(part)
-    rows = [rows for _, rows in store.rows(replace(part, fingerprint=""))]
-    np.testing.assert_array_equal(np.concatenate(rows), features)
-    np.testing.assert_allclose(features, compute_alone(part)[1], rtol=1e-5, atol=1e-5)
-    others = [replace(part, view=view) for view in (RandomView(0, 4), RandomView(1, 3), None)]
-    for other in (*others, rest):
-        assert (store.get(other) != features).any()
 
 
 def test_an_image_keeps_its_bits_whoever_decodes_it_or_is_beside_it(
@@ -184,17 +157,15 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     assert files[0] == files[1]
 
 
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(("n", "estimates"), [(18, 1), (18, 2), (12, 1), (3, 1)])
 def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
     n: int,
     estimates: int,
-    view: RandomView | None,
     want: Want,
     sizes: list[int],
     tmp_path: Path,
 ) -> None:
-    request, n_blocks = want(n, view=view), -(-n // 4)
+    request, n_blocks = want(n), -(-n // 4)
     whole = FeatureStore(tmp_path / "whole", 4).get(request)
     sizes.clear()
     store = FeatureStore(tmp_path / "timed", 4)

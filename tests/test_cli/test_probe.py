@@ -1,4 +1,4 @@
-"""fsbench probe from end to end: official splits, views, schedules, choices, neighbours, errors."""
+"""fsbench probe from end to end: official splits, schedules, choices, neighbours, errors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from support.cli import CommandLine
-from support.reading import probe_records, read
+from support.reading import read
 
 import fsbench
 from fsbench.api.request import EvaluationRequest
@@ -120,17 +120,6 @@ def test_neighbours_find_what_brightness_tells(probe: Probe) -> None:
     assert (result.spec.k, result.spec.split) == (3, "official")
     assert result.flags == ("subset",), "a limit changes nothing"
     assert result.score.mean > 0.5
-
-
-def test_random_views_are_cached_and_change_what_is_learned(tmp_path: Path, probe: Probe) -> None:
-    curves = []
-    for views in (["views=3"], [], ["views=1"]):
-        result, _ = probe("cub200", *views)
-        assert [word.replace("-", "=") for word in result.spec.variant if "views" in word] == views
-        curves.append(probe_records(tmp_path / "-".join(["r", *views])).curve.tolist())
-        cached = list((tmp_path / "cache" / "features").glob("*/array.npy"))
-        assert len(cached) == 4, "three views and the centre crops"
-    assert curves[0] not in curves[1:]
 
 
 def test_a_derived_split_chooses_alike(birds: Path, probe: Probe) -> None:

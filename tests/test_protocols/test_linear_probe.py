@@ -20,7 +20,6 @@ from protocols.heads.gram import draw_linear_init
 from protocols.probes.linear import (
     ProbeHeads,
     ProbeTraining,
-    ViewFeatures,
     evaluate_linear_probe,
 )
 
@@ -37,9 +36,8 @@ def probe(
     spec: ProbeSpec,
     features: NDArray[np.float32] = MIXED,
     train: NDArray[np.int64] = TRAIN,
-    views: ViewFeatures | None = None,
 ) -> ProbeRecords:
-    return evaluate_linear_probe(Inputs(None, DATASET, features), spec, train, TEST, views=views)
+    return evaluate_linear_probe(Inputs(None, DATASET, features), spec, train, TEST)
 
 
 def reference(
@@ -149,24 +147,6 @@ def test_rates_are_tried_or_chosen_on_a_part_that_their_run_has_not_seen(
     assert plain.held_out is None
 
 
-def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> None:
-    spec = ProbeSpec(epochs=3, lrs=(0.1,), augmentation="views", views=3, held_out=0.2)
-    epochs = []
-
-    def views(epoch: int) -> NDArray[np.float32]:
-        epochs.append(epoch)
-        return MIXED[TRAIN] + (noise(DATASET, seed=epoch + 1)[TRAIN] if epoch else 0)
-
-    records = probe(spec, views=views)
-    assert epochs == [0, 1, 2]
-    still, plain = probe(spec, views=lambda _: MIXED[TRAIN]), probe(spec)
-    np.testing.assert_array_equal(still.curve, plain.curve)
-    assert records.curve[0, 0] == plain.curve[0, 0]
-    assert (records.last != plain.last).any()
-    swapped = probe(spec, views=lambda epoch: views([1, 0, 2][epoch]))
-    assert (swapped.curve != records.curve).any()
-
-
 def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() -> None:
     wild, tame = (probe(ProbeSpec(epochs=4, lrs=lrs)) for lrs in ((1e38, 0.01), (0.01,)))
     assert not wild.curve[0].any()
@@ -189,6 +169,5 @@ def test_one_logit_that_is_not_finite_makes_the_image_wrong(value: float, label:
 def test_non_finite_features_are_refused(value: float) -> None:
     features = MIXED.copy()
     features[TEST[2], 4] = value
-    for options in ({"features": features}, {"views": lambda _: features[TEST]}):
-        with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
-            probe(ProbeSpec(epochs=1), **options)
+    with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
+        probe(ProbeSpec(epochs=1), features)
