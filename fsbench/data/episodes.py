@@ -150,25 +150,12 @@ class EpisodeSampler:
         if count < need:
             is_named = class_id < len(self.class_names)
             label = f"'{self.class_names[class_id]}'" if is_named else class_id
-            small = sum(n < need for n in counts.values())
-            others = f" ({small} classes are too small)" if small > 1 else ""
+            fewer = f"use --n-query {count - spec.k_shot} or fewer"
             raise DataError(
                 f"{name}: {count} images in class {label}{note}; {spec.k_shot}-shot with "
-                f"{spec.n_query} queries needs {need}{others}",
-                fix=suggest_settings(spec, count),
+                f"{spec.n_query} queries needs {need}",
+                fix=fewer if count > spec.k_shot else "use fewer --shots, or leave the class out",
             )
-
-
-def suggest_settings(spec: EpisodeSpec, count: int) -> str:
-    """Return which options fit classes of `count` images, which are too few for the spec."""
-    if count > spec.k_shot:
-        return f"use --n-query {count - spec.k_shot} or fewer"
-    fitting = [shots for shots in tasks.DEFAULT_SHOTS if shots + spec.n_query <= count]
-    fewer = fitting or [shots for shots in tasks.DEFAULT_SHOTS if shots < count]
-    if not fewer:
-        return "add images to the class, or leave it out"
-    n_query = "" if fitting else f" --n-query {count - fewer[-1]} or fewer"
-    return f"use --shots {','.join(map(str, fewer))}{n_query}"
 
 
 class Manifest(NamedTuple):

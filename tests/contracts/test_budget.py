@@ -9,9 +9,9 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 21_601,
+    "fsbench": 21_500,
     "pretrain": 6_982,
-    "protocols": 3_892,
+    "protocols": 3_884,
     "leaderboard": 6_995,
 }
 """Most lines of Python of each package, scripts of studies included."""
