@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 from fsbench.core.options import expand_path
 from fsbench.core.schema import Result
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import BALANCED, EpisodicSpec
 from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.results.assembly import add_results, key_of, read_by_key
 from fsbench.results.entry import Loaded
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NUMBERS = dict.fromkeys(("n_way", "n_shot", "episodes", "images"), "Int64") | {
     "input_size": "int64",
-    **dict.fromkeys(("accuracy", "ci95", "top1", "balanced_accuracy", "largest_class"), "float64"),
+    **dict.fromkeys(("accuracy", "ci95", "top1", "balanced_accuracy"), "float64"),
 }
 """Columns of `Results.to_frame` that hold numbers, and their types."""
 
@@ -73,16 +73,18 @@ class Results(ShownAsTables, Sequence[Result]):
         """Return a table with one row per task and model.
 
         input_size is in px; accuracy (the score), ci95 (half-width of the 95 % interval), top1,
-        balanced_accuracy and largest_class (of a probe) are fractions; images are those that a
-        probe tests; flags say why a result is not official, variant which settings differ from the
-        defaults; source is `module` for a module in memory.
+        and balanced_accuracy (of a probe) are fractions; images are those that a probe tests; flags
+        say why a result is not official, variant which settings differ from the defaults; source is
+        `module` for a module in memory.
         """
         import pandas as pd
 
         rows = []
         for model, result in zip(self.models, self, strict=True):
-            spec, task, scores = result.spec, result.task, result.by_class
+            spec, task = result.spec, result.task
             is_episodic = isinstance(spec, EpisodicSpec)
+            scores = (result.score.mean, result.other.mean) if result.other else (None, None)
+            top1, balanced = scores[::-1] if BALANCED in spec.variant else scores
             row = {
                 "model": model,
                 "dataset": result.dataset.name,
@@ -95,9 +97,8 @@ class Results(ShownAsTables, Sequence[Result]):
                 "ci95": result.score.ci95,
                 "episodes": result.score.n if is_episodic else None,
                 "images": None if is_episodic else result.score.n,
-                "top1": scores and scores.accuracy.mean,
-                "balanced_accuracy": scores and scores.balanced_accuracy.mean,
-                "largest_class": scores and scores.largest_class,
+                "top1": top1,
+                "balanced_accuracy": balanced,
                 "flags": ", ".join(result.flags),
                 "task": str(task),
                 "variant": " ".join(result.column.variant),

@@ -392,25 +392,13 @@ class ScoreRecord(Frozen):
     n: int = Field(ge=1, le=MAX_IMAGES)
 
 
-class ClassScores(Frozen):
-    """A probe's scores beside each other: all test images count alike, or all classes do.
-
-    largest_class: its share of the test images; one_class: one class is always predicted, so that
-    all its images are right and no other.
-    """
-
-    accuracy: ScoreRecord
-    balanced_accuracy: ScoreRecord
-    largest_class: float = Field(gt=0, le=1)
-    one_class: bool
-
-
 class Summary(Frozen):
     """Facts that follow from the outcomes of a result alone; recomputed on every reading.
 
     collapsed: episodes at chance because every query got the same class; non_finite: episodes with
     a non-finite logit; details: of a probe; dense: over all images of an episode's classes that
-    could have been a query; by_class: of a probe whose test images of each class are known.
+    could have been a query; other: of a probe whose test images of each class are known, balanced
+    accuracy, or accuracy where `score` is balanced.
     """
 
     score: ScoreRecord
@@ -418,7 +406,7 @@ class Summary(Frozen):
     non_finite: int = Field(0, ge=0)
     details: dict[Printable, float | int | Printable] = omitted({})
     dense: ScoreRecord | None = omitted(None)
-    by_class: ClassScores | None = omitted(None)
+    other: ScoreRecord | None = omitted(None)
 
 
 class ScoredFields(Summary):

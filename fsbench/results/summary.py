@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
-from fsbench.core.schema import ClassScores, ScoreRecord, Summary
+from fsbench.core.schema import ScoreRecord, Summary
 from fsbench.core.specs import BALANCED, ProbeSpec, Spec
 
 Details = dict[str, float | int | str]
@@ -66,7 +66,7 @@ def describe_choices(records: ProbeRecords, spec: ProbeSpec, counts: Sequence[in
         return details
     rule = find_rule_beside(spec)
     choice = choose_rate(records, rule)
-    beside = score_images(choice.right, spec, counts)
+    beside = score_images(choice.right, counts, BALANCED in spec.variant)
     details |= {
         "beside": CHOICE_RULES[rule],
         "beside_mean": beside.mean,
@@ -93,13 +93,16 @@ def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summa
     """
     if isinstance(records, EpisodeRecords):
         return summarize_episodes([records])[0]
-    right, details = scored_images(records, spec), Details()
-    if sum(counts) != right.size or min(counts) < 0:
+    right, details, is_balanced = scored_images(records, spec), Details(), BALANCED in spec.variant
+    if sum(counts) != right.size:
         counts = ()  # unknown, or edited
     if isinstance(records, ProbeRecords) and isinstance(spec, ProbeSpec):
         details = describe_choices(records, spec, counts)
-    by_class = score_classes(right, counts) if counts else None
-    return Summary(score=score_images(right, spec, counts), details=details, by_class=by_class)
+    return Summary(
+        score=score_images(right, counts, is_balanced),
+        details=details,
+        other=score_images(right, counts, not is_balanced) if counts else None,
+    )
 
 
 def summarize_episodes(parts: Sequence[EpisodeRecords]) -> list[Summary]:
@@ -118,23 +121,11 @@ def summarize_episodes(parts: Sequence[EpisodeRecords]) -> list[Summary]:
     ]
 
 
-def score_images(right: NDArray[np.bool_], spec: Spec, counts: Sequence[int]) -> ScoreRecord:
-    if BALANCED in spec.variant and counts:
+def score_images(right: NDArray[np.bool_], counts: Sequence[int], is_balanced: bool) -> ScoreRecord:
+    """Return the score of test images (N,), in order of class with so many images each."""
+    if is_balanced and counts:
         return make_record(statistics.balanced_score(right, counts))
     return make_record(statistics.score(right))
-
-
-def score_classes(right: NDArray[np.bool_], counts: Sequence[int]) -> ClassScores:
-    """Return both scores of test images (N,), in order of class with so many images each."""
-    ends = np.cumsum(counts)
-    hits = [int(right[end - n : end].sum()) for end, n in zip(ends, counts, strict=True)]
-    is_whole = [h == n for h, n in zip(hits, counts, strict=True) if h]
-    return ClassScores(
-        accuracy=make_record(statistics.score(right)),
-        balanced_accuracy=make_record(statistics.balanced_score(right, counts)),
-        largest_class=max(counts) / sum(counts),
-        one_class=is_whole == [True] and sum(n > 0 for n in counts) > 1,
-    )
 
 
 def make_record(score: statistics.Score) -> ScoreRecord:

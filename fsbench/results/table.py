@@ -20,7 +20,7 @@ from fsbench.results import summary
 from fsbench.results.names import ORDER, model_name
 
 SOURCE_ROW, DIFFERENCE = "source (in-domain)", "difference"
-DENSE, LARGEST = "dense", "largest class"
+DENSE = "dense"
 DIFFERENCE_NOTE = (
     "difference: second minus first of two models, highest minus lowest of more; fsbench compare "
     "tests it, paired"
@@ -47,7 +47,7 @@ def build_table(
 
     def make_row(text: str, column: ColumnId) -> tuple[str, ...]:
         row = rows[column]
-        texts = [" / ".join(format_result(column, *s) for s in row.get(m, ())) for m in header]
+        texts = [" / ".join(format_score(score) for score, _ in row.get(m, ())) for m in header]
         difference = format_difference([row[m][-1][0].mean if m in row else None for m in header])
         flags = {flag for scores in row.values() for _, result in scores for flag in result.flags}
         rest = ", ".join(flag for flag in ORDER if flag in flags.difference(shared))
@@ -68,7 +68,7 @@ def build_table(
         ("task", *header, DIFFERENCE, "flags"),
         tuple(body),
         "\n".join(notes),
-        optional=(LARGEST, SOURCE_ROW, "flags", DIFFERENCE),
+        optional=(SOURCE_ROW, "flags", DIFFERENCE),
     )
     if all(row[-1] == "-" for row in body):
         table = table.without("flags")
@@ -77,11 +77,6 @@ def build_table(
     notes += [f"{label}: {backbone.preprocessing}" for label, backbone in facts.items()]
     complete = replace(table, note="\n".join(notes))
     return replace(table.without(DENSE), make_complete=lambda: complete)
-
-
-def format_result(column: ColumnId, score: ScoreRecord, result: Result) -> str:
-    """Return a score with its interval; its own says where one class is predicted throughout."""
-    return format_score(score) + " one class" * (column == result.column and one_class(result))
 
 
 def format_difference(means: Sequence[float | None]) -> str:
@@ -96,14 +91,9 @@ def format_difference(means: Sequence[float | None]) -> str:
 def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
     """Yield the rows of a result: its score, that of dense queries, a probe's other ones."""
     yield result.column, result.score
-    if (scores := result.by_class) and len(set(result.dataset.test_counts)) > 1:
-        is_balanced = BALANCED in result.spec.variant
-        yield (
-            result.column.marked("top-1" if is_balanced else "balanced accuracy"),
-            scores.accuracy if is_balanced else scores.balanced_accuracy,
-        )
-        share = ScoreRecord(mean=scores.largest_class, n=result.score.n)
-        yield result.column.marked(LARGEST), share
+    if result.other and len(set(result.dataset.test_counts)) > 1:
+        name = "top-1" if BALANCED in result.spec.variant else "balanced accuracy"
+        yield result.column.marked(name), result.other
     if result.dense is not None:
         yield result.column.marked(DENSE), result.dense
     if "beside" in result.details and isinstance(result.spec, ProbeSpec):
@@ -139,10 +129,7 @@ def table_notes(results: Sequence[Result], labels: Sequence[str]) -> list[str]:
             "(narrower interval); --wide prints the rows"
         )
     if any(len(set(result.dataset.test_counts)) > 1 for result in results):
-        notes.append(
-            "balanced (accuracy): mean over the classes of the share of right test images; "
-            f"{LARGEST}: its share of the test images, the top-1 of always predicting it"
-        )
+        notes.append("balanced (accuracy): mean over the classes of the share of right test images")
     notes += rule_notes(results)
     if any(result.spec.transductive for result in results):
         notes.append("transductive: sees all queries at once; not comparable with the other rows")
@@ -161,15 +148,10 @@ def collapse_notes(results: Sequence[Result], labels: Sequence[str] = ()) -> lis
             "had non-finite outputs": result.non_finite,
         }
         parts = [f"{n} of {result.score.n} episodes {what}" for what, n in counts.items() if n]
-        parts += ["one class is predicted for every test image"] * one_class(result)
         if parts:
             model = labels[i] if labels else model_name(result.backbone)
             lines.append(f"{model} {result.column}: {', '.join(parts)} (kept in the mean)")
     return lines
-
-
-def one_class(result: Result) -> bool:
-    return result.by_class is not None and result.by_class.one_class
 
 
 def rule_notes(results: Sequence[Result]) -> list[str]:

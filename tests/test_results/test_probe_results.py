@@ -128,20 +128,18 @@ UNEQUAL = (6, 0, 2, 1, 1, 0)
 
 def test_both_scores_of_unequal_classes_are_in_results_and_tables(tmp_path: Path) -> None:
     result = write(tmp_path / "a", NEIGHBOURS, ImageRecords(rows(7)[0]), UNEQUAL)
-    scores = result.by_class
-    assert scores is not None
-    assert result.score == scores.accuracy
-    assert (scores.accuracy.mean, scores.largest_class, scores.one_class) == (0.7, 0.6, False)
-    assert scores.balanced_accuracy.mean == pytest.approx((1 + 0.5 + 0 + 0) / 4)
+    assert result.other is not None
+    assert result.score.mean == 0.7
+    assert result.other.mean == pytest.approx((1 + 0.5 + 0 + 0) / 4)
     table = build_table([result])
     assert {row[0]: row[1].split()[0] for row in table.rows[:3]} == {
         "folder-blobs:knn": "70.00",
         "folder-blobs:knn balanced accuracy": "37.50",
-        "folder-blobs:knn largest class": "60.00",
+        "source (in-domain)": "25.00",
     }
     assert "mean over the classes" in table.note
     official = write(tmp_path / "b", BALANCED, ImageRecords(rows(7)[0]), UNEQUAL)
-    assert official.score == scores.balanced_accuracy
+    assert (official.score, official.other) == (result.other, result.score)
     shown = {row[0]: row[1].split()[0] for row in build_table([official]).rows[:3]}
     assert shown["folder-blobs:knn balanced"] == "37.50"
     assert shown["folder-blobs:knn balanced top-1"] == "70.00"
@@ -150,27 +148,12 @@ def test_both_scores_of_unequal_classes_are_in_results_and_tables(tmp_path: Path
 
 def test_equal_classes_have_one_score(tmp_path: Path) -> None:
     unknown = write(tmp_path / "a", NEIGHBOURS, ImageRecords(rows(6)[0]))
-    assert unknown.by_class is None
-    assert not {"by_class", "test_counts"} & {*unknown.model_dump(), *unknown.dataset.model_dump()}
+    assert unknown.other is None
+    assert not {"other", "test_counts"} & {*unknown.model_dump(), *unknown.dataset.model_dump()}
     even = write(tmp_path / "b", NEIGHBOURS, ImageRecords(rows(6, n=12)[0]), (2,) * 6)
-    assert even.by_class is not None
-    assert even.by_class.balanced_accuracy.mean == even.by_class.accuracy.mean == 0.5
+    assert even.other is not None
+    assert even.other.mean == even.score.mean == 0.5
     assert [row[0] for row in build_table([even]).rows[:-1]] == ["folder-blobs:knn 32px"]
-
-
-@pytest.mark.parametrize(
-    ("right", "one_class"), [(range(6), True), ((6, 7), True), ((9,), True), ((0, 9), False)]
-)
-def test_one_class_everywhere_is_named(
-    tmp_path: Path, right: tuple[int, ...], one_class: bool
-) -> None:
-    block = ImageRecords(np.isin(np.arange(10), list(right)))
-    result = write(tmp_path, NEIGHBOURS, block, UNEQUAL)
-    assert result.by_class is not None
-    assert result.by_class.one_class == one_class
-    table = build_table([result])
-    assert table.rows[0][1].endswith("one class") == one_class
-    assert ("one class is predicted for every test image" in table.note) == one_class
 
 
 @pytest.mark.parametrize(
