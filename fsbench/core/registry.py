@@ -1,11 +1,9 @@
 """Registries made of files, and of plug-ins: the file name is the public name.
 
-A package of somebody else adds files through Python entry points of the groups below:
+Another package adds modules, which define what a file of the suite defines, by entry points:
 
     [project.entry-points."fsbench.heads"]
     nearest_median = "my_package.nearest_median"
-
-The module defines what a file of the suite's own package defines.
 
 A class or function of a user's file joins a registry for one process: `add("py:FILE:NAME")`, for
 references from the command line or Python only. Whatever it computes records the sha-256 of FILE.
@@ -19,6 +17,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,10 +43,7 @@ CODE = "py:"
 
 @dataclass(frozen=True, eq=False)
 class CustomCode:
-    """A class or function of a user's file.
-
-    name: its public name, in lower case with underscores; digest: sha-256 of the file.
-    """
+    """A class or function of a file with this sha-256; name: in lower case with underscores."""
 
     name: str
     path: Path
@@ -64,12 +60,10 @@ _CUSTOM: dict[tuple[str, str], CustomCode] = {}
 class Registry(Generic[T]):
     """Objects by name: one per module of a package, and those of plug-ins.
 
-    Names are listed without importing the files, so `fsbench ls` and error messages stay fast.
-
-    kind: the noun for messages ("method"); package: dotted name; pick: takes the object out of the
-    imported module; machinery: modules of the package that are no entries, besides those whose name
-    starts with an underscore; group: entry points that plug-ins may declare, none if empty; adapt:
-    makes an entry of custom code, None if the registry takes none.
+    Names are listed without an import of the files. kind: the noun for messages; pick: takes the
+    object out of the imported module; machinery: modules of the package that are no entries, beside
+    those whose name starts with an underscore; group: entry points of plug-ins, none if empty;
+    adapt: makes an entry of custom code, None if the registry takes none.
     """
 
     kind: str
@@ -80,7 +74,7 @@ class Registry(Generic[T]):
     adapt: Callable[[CustomCode], T] | None = None
 
     def suite_names(self) -> tuple[str, ...]:
-        """Return the names that the suite itself has, whatever is installed beside it."""
+        """Return the names that the suite itself has."""
         package = importlib.import_module(self.package)
         files = (module.name for module in pkgutil.iter_modules(package.__path__))
         return tuple(sorted(n for n in files if n[0] != "_" and n not in self.machinery))
@@ -94,13 +88,12 @@ class Registry(Generic[T]):
         return find_plugins(self.group, self.suite_names()) if self.group else {}
 
     def custom(self) -> Mapping[str, CustomCode]:
-        """Return the custom code that was added in this process, by name."""
+        """Return the custom code that `add` brought, by name."""
         return {name: code for (group, name), code in _CUSTOM.items() if group == self.group}
 
     def origin(self, name: str) -> str:
         """Return what brings a name: fsbench, or a package and its version."""
-        plugin = self.plugins().get(name)
-        return describe(plugin) if plugin else SUITE
+        return describe(self.plugins()[name]) if name in self.plugins() else SUITE
 
     def add(self, reference: str) -> str:
         """Load py:FILE:NAME and return the public name that it has in this process from now on.
@@ -110,12 +103,12 @@ class Registry(Generic[T]):
         """
         code = load_custom_code(reference)
         if code.name in self.names():
-            text = f"the {self.kind} '{code.name}' is defined by {self.origin(code.name)} already"
-            fix = f"rename {code.value.__name__} in the file"
-            raise UsageError(f"{code.path}: {text}", fix=fix)
-        if self.adapt is None:
-            raise UsageError(f"{reference}: no {self.kind} is read from a file", fix="leave it out")
-        self.adapt(code)  # raises if the object does not fit
+            raise UsageError(
+                f"{code.path}: {self.origin(code.name)} has the {self.kind} '{code.name}' already",
+                fix=f"rename {code.value.__name__} in the file",
+            )
+        if self.adapt is not None:
+            self.adapt(code)  # raises if the object does not fit
         _CUSTOM[self.group, code.name] = code
         return code.name
 
@@ -123,8 +116,9 @@ class Registry(Generic[T]):
         """Return the entry called `name`. Raise UnknownName with the nearest name."""
         if name in self.suite_names():
             module = importlib.import_module(f"{self.package}.{name}")
-        elif plugin := self.plugins().get(name):
-            module = load_plugin(plugin)
+        elif name in self.plugins():
+            with named_failure(describe(self.plugins()[name]), "repair or uninstall the package"):
+                module = importlib.import_module(self.plugins()[name].module)
         elif self.adapt is not None and name in self.custom():
             return self.adapt(self.custom()[name])
         else:
@@ -182,13 +176,15 @@ def describe(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
 
 
-def load_plugin(entry: "EntryPoint") -> ModuleType:
-    """Import the module of an entry point. Raise FsbenchError naming its package."""
+@contextmanager
+def named_failure(name: object, fix: str) -> Iterator[None]:
+    """Raise FsbenchError for whatever the code of others raises while it is imported."""
     try:
-        return importlib.import_module(entry.module)
-    except Exception as error:  # a stranger's code may raise anything
-        text = f"{describe(entry)} cannot be imported: {explain_failure(error)}"
-        raise FsbenchError(text, fix="repair the package, or uninstall it") from error
+        yield
+    except Exception as error:  # it may be anything
+        raise FsbenchError(
+            f"{name} cannot be imported: {explain_failure(error)}", fix=fix
+        ) from error
 
 
 def load_custom_code(reference: str) -> CustomCode:
@@ -203,25 +199,20 @@ def load_custom_code(reference: str) -> CustomCode:
         raise UsageError(f"{reference}: there is no file {path}", fix="write py:FILE:NAME")
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    module = ModuleType(f"fsbench_custom_code_{digest[:16]}")
-    if module.__name__ in sys.modules:
-        module = sys.modules[module.__name__]
-    else:
-        sys.modules[module.__name__] = module  # pydantic resolves annotations of classes there
+    module = sys.modules.get(f"fsbench_custom_code_{digest[:16]}")
+    if module is None:
+        module = ModuleType(f"fsbench_custom_code_{digest[:16]}")
         module.__file__ = str(path)
+        sys.modules[module.__name__] = module  # pydantic resolves annotations of classes there
         try:
-            exec(compile(content, str(path), "exec"), vars(module))
-        except Exception as error:  # a user's code may raise anything
+            with named_failure(path, "repair the file"):
+                exec(compile(content, str(path), "exec"), vars(module))
+        except FsbenchError:
             del sys.modules[module.__name__]
-            text = f"{path} cannot be imported: {explain_failure(error)}"
-            raise FsbenchError(text, fix="repair the file") from error
-    defined = [
-        public
-        for public, value in vars(module).items()
-        if callable(value) and public[0] != "_" and value.__module__ == module.__name__
-    ]
-    if name not in defined:
-        raise UnknownName(f"class or function of {path}", name, defined)
+            raise
+    names = [n for n, v in vars(module).items() if callable(v) and v.__module__ == module.__name__]
+    if name not in names:
+        raise UnknownName(f"class or function of {path}", name, names)
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return CustomCode(snake, path, digest, vars(module)[name], module)
 
@@ -242,7 +233,7 @@ def explain_failure(error: Exception) -> str:
 
 
 def describe_attributes(owner: Any, missing: str | None) -> str:
-    """Return that an object lacks an attribute, and those that it has or those of similar names."""
+    """Return that an object lacks an attribute, and which it has, or those of similar names."""
     kind = owner if isinstance(owner, type | ModuleType) else type(owner)
     names = [*getattr(kind, "__members__", ()), *getattr(kind, "model_fields", ())] or dir(owner)
     shown = names if len(names) <= LISTED else nearest_names(str(missing), names, 3)

@@ -126,7 +126,11 @@ def test_a_run_resumes_with_the_same_file_alone(folder: Path) -> None:
         ("class A: pass", "py:mine.py:B", "unknown class or function of mine.py 'B'"),
         ("def f(: pass", "py:mine.py:A", "SyntaxError.*mine.py, line 1"),
         ("\n\nraise OSError('x')", "py:mine.py:A", "OSError: x .mine.py, line 3"),
-        (METHOD_TEXT.replace("Still", "Seal"), "py:mine.py:Seal", "by fsbench already"),
+        (
+            METHOD_TEXT.replace("Still", "Seal"),
+            "py:mine.py:Seal",
+            "fsbench has the method .seal. already",
+        ),
         (METHOD_TEXT.replace(" = 1.0", ""), "py:mine.py:Still", "lam .* no default"),
         (re.sub(".*SOURCE.*", "", METHOD_TEXT), "py:mine.py:Still", "SOURCE: ClassVar = "),
         (
