@@ -1,18 +1,16 @@
 """Lists of methods, recipes, data sets, protocols ..., read from the registries.
 
-`fsbench ls` and the tables of the READMEs print them. A protocol is named HEAD@PROTOCOL, probe or
-knn, with `:64px` appended for another input size than 224. Each is a version of the spec with a
-digest of its own, so no column ever holds two of them.
+`fsbench ls` and the tables of the READMEs print them.
 """
 
 import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
-from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import flatten_mapping, refuse_invalid
+from fsbench.core.errors import UnknownName
+from fsbench.core.io import flatten_mapping
 from fsbench.core.registry import SUITE, Registry
-from fsbench.core.specs import FITTED, PROTOCOL_SIZE, SAMPLING, SGD, EpisodicSpec, ImageSpec, Spec
+from fsbench.core.specs import FITTED, PROTOCOL_SIZE, SAMPLING, SGD, EpisodicSpec, Spec
 from fsbench.core.tasks import PROBES, TaskId
 from fsbench.data import SOURCES, TARGETS
 from leaderboard.published import load_published
@@ -24,15 +22,16 @@ from protocols.analyses import ANALYSES
 Row = dict[str, Any]
 MAX_FIGURES = 4
 """Published figures that a table lists; more are counted."""
-DETAILS = ("figures", "fields")
-"""Columns of --json alone."""
 BRIEF = {
-    "methods": ("from", "does"),
-    "datasets": ("from", "domain", "classes", "images", "title"),
-    "heads": ("from", "does"),
-    "entries": ("kind", "results"),
+    "methods": ("method", "from", "does"),
+    "recipes": ("recipe", "method", "architecture", "source", "px", "rounds x epochs", "row"),
+    "datasets": ("data set", "from", "domain", "classes", "images", "title"),
+    "protocols": ("protocol", "pool", "track", "px"),
+    "heads": ("head", "from", "does"),
+    "analyses": ("analysis", "from", "finds", "needs"),
+    "entries": ("entry", "kind", "results"),
 }
-"""Columns behind the name that take a line an item at 100 columns; --wide prints all."""
+"""Columns of the table of a listing, where --json has more."""
 NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
 """Needs of analyses, in words."""
 
@@ -46,23 +45,7 @@ def rows(what: str = "", text: str = "") -> list[Row]:
         return [{"what": name, "lists": summary(f.__doc__)} for name, f in LISTINGS.items()]
     if what not in LISTINGS:
         raise UnknownName("listing", what, LISTINGS)
-    if what == "models":
-        return models(text)
     return [row for row in LISTINGS[what]() if text.lower() in next(iter(row.values())).lower()]
-
-
-def models(text: str = "") -> list[Row]:
-    """Models of timm; fsbench ls models TEXT searches their names, e.g. resnet5*."""
-    import timm
-
-    tags: dict[str, list[str]] = {}
-    text = text.lower().removeprefix("timm/")
-    pattern = text if "*" in text else f"*{text}*"
-    for name in timm.list_models(pattern, pretrained=True):
-        architecture, _, tag = name.partition(".")
-        tags.setdefault(architecture, []).append(tag)
-    names = tags if "." in text else timm.list_models(pattern)
-    return [{"model": f"timm/{name}", "weights": tags.get(name, [])} for name in names]
 
 
 def list_methods() -> list[str]:
@@ -102,7 +85,9 @@ def list_models(pattern: str = "*") -> list[str]:
     >>> fsbench.list_models("resnet18*")
     ['timm/resnet18', 'timm/resnet18d']
     """
-    return [row["model"] for row in models(pattern)]
+    import timm
+
+    return [f"timm/{name}" for name in timm.list_models(pattern)]
 
 
 def list_registry(
@@ -197,7 +182,7 @@ def protocols() -> list[Row]:
             "pool": spec.episode.pool if isinstance(spec, EpisodicSpec) else "full",
             "track": spec.episode.track if isinstance(spec, EpisodicSpec) else "-",
             "px": spec.image.input_size,
-            "fields": protocol_fields(spec),
+            "fields": flatten_mapping(spec.model_dump(mode="json")),
         }
         for name, spec in protocol_specs().items()
     ]
@@ -212,35 +197,6 @@ def protocol_specs() -> dict[str, Spec]:
     tasks += [TaskId("cub200", probe=probe) for probe in PROBES]
     request = EvaluationRequest(())
     return {task.mode or task.shape: request.spec(task, PROTOCOL_SIZE) for task in tasks}
-
-
-def protocol_spec(name: str) -> Spec:
-    """Return the spec of a protocol, e.g. linear@ibm or linear@ibm:64px.
-
-    Raises UnknownName, UsageError for an impossible size.
-    """
-    base, _, size = name.partition(":") if name.endswith("px") else (name, "", "224px")
-    specs = protocol_specs()
-    if base not in specs:
-        raise UnknownName("protocol", base, specs)
-    with refuse_invalid(UsageError, f"'{name}'", "e.g. :64px"):
-        image = ImageSpec.model_validate({"input_size": size.removesuffix("px")})
-    return specs[base].model_copy(update={"image": image})
-
-
-def protocol_fields(spec: Spec) -> Row:
-    """Return all fields of a spec under dotted names, e.g. episode.pool."""
-    return flatten_mapping(spec.model_dump(mode="json"))
-
-
-def compare_protocols(a: str, b: str) -> list[Row]:
-    """Return the fields of two protocols: `field` and its values `a` and `b`, None where one lacks.
-
-    Raises as `protocol_spec`.
-    """
-    left, right = protocol_fields(protocol_spec(a)), protocol_fields(protocol_spec(b))
-    names = {**left, **right}
-    return [{"field": name, "a": left.get(name), "b": right.get(name)} for name in names]
 
 
 def heads() -> list[Row]:
@@ -269,6 +225,17 @@ def backbones() -> list[Row]:
         {"reference": f"fsbench/{name}", "from": SUITE, "kind": "architecture", "what": a.summary}
         for name, a in sorted(PRESETS.items())
     ]
+
+
+def models() -> list[Row]:
+    """Models of timm, with the tags of their weights."""
+    import timm
+
+    tags: dict[str, list[str]] = {name: [] for name in timm.list_models()}
+    for name in timm.list_models(pretrained=True):
+        architecture, _, tag = name.partition(".")
+        tags[architecture].append(tag)
+    return [{"model": f"timm/{name}", "weights": tags[name]} for name in tags]
 
 
 def analyses() -> list[Row]:

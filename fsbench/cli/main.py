@@ -25,7 +25,6 @@ from fsbench.core.process import Stopped, open_output, raise_on_signals
 PANELS = {
     "Evaluate": (
         *("benchmark", "episodic", "probe", "analyze", "show", "report", "results", "episodes"),
-        "protocols",
     ),
     "Pretrain": ("pretrain", "sweep", "claims"),
     "Leaderboard": ("submit", "export", "leaderboard", "compare"),
@@ -36,7 +35,6 @@ PANELS = {
 GROUPS = {
     "results": "Merge the parts of a sharded evaluation.",
     "episodes": "Export the episodes of a task, or hash them.",
-    "protocols": "Compare evaluation protocols.",
     "leaderboard": "Make, show, check and verify leaderboards.",
     "data": "List, show, verify or download data sets.",
 }

@@ -1,7 +1,6 @@
-"""`fsbench ls`, `protocols diff`, `show` and `results merge`: what there is, and results."""
+"""`fsbench ls`, `show` and `results merge`: what there is, and results."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,54 +8,29 @@ import typer
 
 from fsbench.cli import console, options
 from fsbench.core.progress import format_count
-from fsbench.core.tables import TextTable
 
 if TYPE_CHECKING:
     from fsbench.core.schema import Result
 
 Results = Annotated[list[Path], typer.Argument(help="Results folders or files.")]
 Parts = Annotated[list[Path], typer.Argument(help="Results folders of the parts.")]
-FORM = "HEAD@PROTOCOL, probe or knn; append :64px for another input size"
 What = Annotated[str, typer.Argument(help="What to list; without it, what can be listed.")]
 Text = Annotated[str, typer.Argument(help="Only names that contain this, e.g. toy or resnet.")]
-First = Annotated[str, typer.Argument(help=f"Protocol: {FORM}.")]
-Second = Annotated[str, typer.Argument(help="Protocol to compare with.")]
 
 
 @options.command("ls")
 def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
     """List methods, recipes, data sets, protocols, heads, timm's models and more."""
-    from fsbench.api.listing import BRIEF, DETAILS, rows
+    from fsbench.api.listing import BRIEF, rows
 
     listing = rows(what, text)
-    if as_json:
-        console.emit_json(listing)
-    elif not listing:
+    if not listing and not as_json:
         console.log(f"no {what}" + (f" with '{text}' in the name" if text else ""))
-    else:
-        columns = tuple(name for name in listing[0] if name not in DETAILS)
-        body = tuple(tuple(console.text_of(row[name]) for name in columns) for row in listing)
-        title = f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]"
-        table = TextTable(title, columns, body, note="--wide adds columns" * (what in BRIEF))
-        brief = table.select(BRIEF.get(what, columns)).share()
-        console.show_tables([replace(brief, make_complete=table.share)])
-
-
-@options.command("protocols diff")
-def diff(a: First, b: Second, as_json: options.Json = False) -> None:
-    """Print the fields in which two protocols differ; `fsbench ls protocols` lists them all.
-
-    Results of different protocols never share a column of a table.
-    """
-    from fsbench.api.listing import compare_protocols
-
-    fields = compare_protocols(a, b)
-    records = [field for field in fields if field["a"] != field["b"]]
-    if records or as_json:
-        rows = [tuple(record.values()) for record in records]
-        console.emit(as_json, records, "protocols", ("field", a, b), rows)
-    equal = len(fields) - len(records)
-    console.log(f"{format_count(len(records), 'field')} differ, {equal} are equal")
+        return
+    columns = BRIEF.get(what, tuple(listing[0]) if listing else ())
+    body = [[row[name] for name in columns] for row in listing]
+    title = f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]"
+    console.emit(as_json, listing, title, columns, body)
 
 
 @options.command("show")

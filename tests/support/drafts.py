@@ -8,11 +8,11 @@ number is asserted, and the hash of STARTUP's lists of ids.
 
 from datetime import UTC, datetime
 
-from fsbench.api.listing import protocol_spec
+from fsbench.api.listing import protocol_specs
 from fsbench.api.options import TaskOptions
 from fsbench.api.request import EvaluationRequest
 from fsbench.core.io import write_record
-from fsbench.core.specs import EpisodicSpec, Spec
+from fsbench.core.specs import EpisodicSpec, ImageSpec, Spec
 from fsbench.core.tasks import ColumnId
 from leaderboard.official import BOARDS, find_official_board
 from leaderboard.record import BoardFile
@@ -27,10 +27,11 @@ def make_spec(name: ColumnId) -> Spec:
     if task.probe:
         options = TaskOptions(input_size=name.input_size, set=CHOICES[name.variant])
         return EvaluationRequest((task,), options).spec(task, None)
-    spec = protocol_spec(f"{task.mode}:{name.input_size}px")
+    spec = protocol_specs()[task.mode]
     assert isinstance(spec, EpisodicSpec)
     episode = spec.episode.model_copy(update={"k_shot": task.n_shot})
-    return spec.model_copy(update={"episode": episode})
+    image = ImageSpec(input_size=name.input_size)
+    return spec.model_copy(update={"episode": episode, "image": image})
 
 
 def draft(name: str) -> BoardFile:

@@ -62,8 +62,6 @@ REFUSED = {
         ("claims reinit_table3 --all", "use one of them"),
         ("claims --full", "name one claim"),
         ("ls method", "did you mean 'methods'"),
-        ("protocols diff linear@ibm linear@imb", "did you mean 'linear@ibm'"),
-        ("protocols diff linear@ibm linear@ibm:4px", "greater than or equal to 8"),
         ("compare nowhere elsewhere", "--board DIR"),
         ("compare x y --board nowhere", "there is no board at nowhere"),
         ("report", "name results, or --board"),

@@ -214,6 +214,4 @@ def test_the_first_line_comes_before_torch_is_imported() -> None:
 def test_models_of_timm_are_searched(cli: CommandLine) -> None:
     (row,) = cli.json("ls", "models", "resnet10t")
     assert row == {"model": "timm/resnet10t", "weights": ["c3_in1k"]}
-    for text in ("timm/resnet10*", "resnet10t.c3_in1k", "RESNET10t"):
-        assert row in cli.json("ls", "models", text)
-    assert cli.json("ls", "models", "esnet10*") == []
+    assert row in cli.json("ls", "models", "timm/RESNET10")
