@@ -39,7 +39,9 @@ YES = "Start work that is estimated to take over an hour."
 PROGRESS = "Whether to write progress to stderr."
 
 IS_NAME = re.compile(r"(timm|torchvision|fsbench)/")
-IS_REFERENCE = re.compile(rf"{IS_NAME.pattern}|(folder|hf-hub|open_clip|py|run|transformers):")
+IS_REFERENCE = re.compile(
+    rf"{IS_NAME.pattern}|(control|folder|hf-hub|open_clip|py|run|transformers):"
+)
 IS_PATH = re.compile(r"(folder|hf-hub|py|run):|[^:]*/")
 
 

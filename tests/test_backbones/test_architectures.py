@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from fsbench.backbones.architectures import NORMS, RoleMap
 from fsbench.backbones.architectures.presets import PRESETS
@@ -67,12 +68,16 @@ def test_thresholds_at_both_ends_and_at_no_module() -> None:
         ("cifar/resnet34", 10, 21.3, 512, 16),
         ("cifar/resnet50", 10, 23.5, 2048, 16),
         ("cifar/resnet110", 10, 1.73, 64, 54),
+        ("cifar/resnet20", 10, 0.27, 64, 9),
+        ("cifar/resnet32", 10, 0.464, 64, 15),
+        ("cifar/resnet44", 10, 0.658, 64, 21),
+        ("cifar/resnet56", 10, 0.85, 64, 27),
     ],
 )
 def test_networks_have_the_published_sizes(
     name: str, classes: int, millions: float, features: int, blocks: int
 ) -> None:
-    """Howard et al. 2017, Table 5; He et al. 2016, Table 6, for 110 layers."""
+    """Howard et al. 2017, Table 5; He et al. 2016, Table 6, whose shortcuts have no weights."""
     architecture = load_architecture(name)
     with torch.device("meta"):
         model = architecture.build(classes)
@@ -80,6 +85,17 @@ def test_networks_have_the_published_sizes(
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.01)
     roles = architecture.roles(model)
     assert (len(roles.blocks), model.get_submodule(roles.head).in_features) == (blocks, features)
+
+
+def test_a_shortcut_without_weights_thins_the_map_between_channels_of_zeros() -> None:
+    """As `option A` in resnet.py of github.com/akamaster/pytorch_resnet_cifar10."""
+    unit = load_architecture("cifar/resnet20").build(10, 2).get_submodule("layer2.0")
+    images = torch.rand(1, 2, 4, 4)
+    padded = functional.pad(images[:, :, ::2, ::2], (0, 0, 0, 0, 1, 1))
+    assert torch.equal(unit.get_submodule("downsample")(images), padded)
+    for norm in (unit.bn1, unit.bn2):
+        nn.init.zeros_(norm.weight)
+    assert torch.equal(unit.eval()(images), padded)  # the branch gives zeros
 
 
 STUDY = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Literal, cast
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fsbench.backbones.architectures import RoleMap, _chains
 
@@ -22,15 +23,34 @@ def conv(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(n_in, n_out, kernel, stride, padding=kernel // 2, bias=False)
 
 
+class PaddedShortcut(nn.Module):
+    """Every stride-th position, between channels of zeros: option A of He et al., section 3.3."""
+
+    def __init__(self, n_in: int, n_out: int, stride: int) -> None:
+        super().__init__()
+        self.stride, self.before = stride, (n_out - n_in) // 2
+        self.after = n_out - n_in - self.before
+
+    def forward(self, x: Tensor) -> Tensor:
+        thinned = x[:, :, :: self.stride, :: self.stride]
+        return functional.pad(thinned, (0, 0, 0, 0, self.before, self.after))
+
+
 class Residual(nn.Module):
     """A residual unit: relu(branch(x) + shortcut(x)).
 
     The branch has two 3x3 convolutions, or those of a bottleneck: 1x1, 3x3 with the stride, and 1x1
-    to four times the width.
+    to four times the width. padded: a shortcut to another shape has no weights.
     """
 
     def __init__(
-        self, n_in: int, width: int, stride: int, bottleneck: bool, norm: Callable[[int], nn.Module]
+        self,
+        n_in: int,
+        width: int,
+        stride: int,
+        bottleneck: bool,
+        norm: Callable[[int], nn.Module],
+        padded: bool = False,
     ) -> None:
         super().__init__()
         shapes = [(width, 3, stride), (width, 3, 1)]
@@ -42,11 +62,13 @@ class Residual(nn.Module):
             self.add_module(f"bn{i}", norm(n_out))
             channels = n_out
         self.relu = nn.ReLU(inplace=True)
-        self.downsample = (
-            nn.Sequential(conv(n_in, channels, 1, stride), norm(channels))
-            if stride != 1 or n_in != channels
-            else None
-        )
+        self.downsample: nn.Module | None = None
+        if stride != 1 or n_in != channels:
+            self.downsample = (
+                PaddedShortcut(n_in, channels, stride)
+                if padded
+                else nn.Sequential(conv(n_in, channels, 1, stride), norm(channels))
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         out = x
@@ -70,6 +92,7 @@ class ResNet(nn.Sequential):
         zero_biases: bool = False,
         bottleneck: bool = False,
         norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
+        padded: bool = False,
     ) -> None:
         super().__init__()
         imagenet = stem == "imagenet"
@@ -82,7 +105,7 @@ class ResNet(nn.Sequential):
             units = []
             for j in range(depth):
                 stride = 2 if i > 0 and j == 0 else 1
-                units.append(Residual(n_in, width << i, stride, bottleneck, norm))
+                units.append(Residual(n_in, width << i, stride, bottleneck, norm, padded))
                 n_in = (width << i) * (4 if bottleneck else 1)
             self.add_module(f"layer{i + 1}", nn.Sequential(*units))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
