@@ -36,7 +36,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.options import takes_options
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate
 from fsbench.core.records import ImageRecords, ProbeRecords
-from fsbench.core.schema import DatasetRecord, Result
+from fsbench.core.schema import DatasetRecord, FeatureCost, Result
 from fsbench.core.specs import (
     SAMPLING,
     EpisodicSpec,
@@ -272,7 +272,7 @@ class Evaluation:
         return store.finish(
             episodes,
             limited=self.request.is_limited(task),
-            provenance=context.provenance(),
+            provenance=context.provenance(self.read_cost(task)),
             feature_norm=inputs.feature_norm,
         )
 
@@ -288,7 +288,7 @@ class Evaluation:
         return store.write(
             records,
             limited=isinstance(spec, ProbeSpec) and self.request.is_limited(task),
-            provenance=self.context.provenance(),
+            provenance=self.context.provenance(self.read_cost(task)),
             feature_norm=inputs.feature_norm,
         )
 
@@ -299,6 +299,11 @@ class Evaluation:
 
     def inputs(self, task: TaskId) -> Inputs:
         return self.targets.inputs(self.backbone, task, self.spec(task).image)
+
+    def read_cost(self, task: TaskId) -> FeatureCost | None:
+        """Return the cost of the features of a task; None for a head that reads images."""
+        whole = self.targets.request_all(self.backbone, task, self.spec(task).image)
+        return self.targets.features.read_cost(whole) if is_on_features(task) else None
 
     @cached_property
     def share(self) -> list[TaskId]:

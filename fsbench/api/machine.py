@@ -9,7 +9,7 @@ from functools import cached_property
 from fsbench.api.options import Machine
 from fsbench.core import process
 from fsbench.core.progress import SILENT, Reporter, console_reporter
-from fsbench.core.schema import Provenance, make_printable
+from fsbench.core.schema import FeatureCost, Provenance, make_printable
 from fsbench.results import provenance
 
 
@@ -35,8 +35,8 @@ class RunContext:
             torch.set_num_threads(machine.threads)
         return cls(process.resolve_device(machine.device), machine.batch_size)
 
-    def provenance(self) -> Provenance:
-        """Return how and where the run computes, with the seconds since its start."""
+    def provenance(self, cost: FeatureCost | None = None) -> Provenance:
+        """Return how and where the run computes, the seconds since its start, and this cost."""
         import torch
 
         from fsbench.backbones.kernels import PRECISION
@@ -52,6 +52,7 @@ class RunContext:
             precision=PRECISION,
             started=self.started,
             seconds=time.monotonic() - self.start_time,
+            cost=cost,
         )
 
     @cached_property

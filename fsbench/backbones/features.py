@@ -5,10 +5,13 @@ are the same for one torch version, CPU capability, thread count and block size
 (protocols/README.md, "Determinism and numerics").
 """
 
+import json
+import statistics
 import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -19,11 +22,13 @@ import torch
 from numpy.typing import NDArray
 
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.cost import describe_cost
 from fsbench.backbones.kernels import PRECISION, exact_float32, memory_layout
 from fsbench.core import process
-from fsbench.core.arrays import ArrayWriter, load_array, lock_folder
+from fsbench.core.arrays import META, ArrayWriter, load_array, lock_folder
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import FeatureCost
 from fsbench.core.specs import ImageSpec, digest
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import crop_centres
@@ -173,26 +178,45 @@ class FeatureStore:
             "threads": torch.get_num_threads(),
         }
 
+    def read_cost(self, request: FeatureRequest) -> FeatureCost | None:
+        """Return the cost that the extraction of these features measured, None if it did not."""
+        with suppress(OSError, ValueError, LookupError):
+            meta = json.loads((self.locate(request) / META).read_text(encoding="utf8"))
+            return FeatureCost.model_validate(meta["cost"])
+        return None
+
     def extract(self, request: FeatureRequest) -> None:
         """Run the network over the blocks that are missing, and publish the array."""
-        writer = self.open_writer(request)
+        writer, seconds = self.open_writer(request), list[float]()
+        process.reset_peak_memory(self.device)
         n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
         with self.report.task(f"{name} features", n, "images", writer.rows) as advance:
-            for _, rows in self.rows(request, writer.rows):
+            for _, rows in self.rows(request, writer.rows, seconds):
                 writer.write(rows)
                 advance(len(rows))
         if is_constant(writer.array):
             raise bad_features_error(ref, f"the same features for all {n} images of {name}")
-        writer.finish({**self.describe(request), "model": ref, "dataset": name})
+        about = {**self.describe(request), "model": ref, "dataset": name}
+        if seconds:
+            median = statistics.median(seconds[1:] or seconds)  # the first pass warms up
+            speed, size = self.block_size(request) / max(median, 1e-9), request.image.input_size
+            about["cost"] = describe_cost(request.backbone, size, speed, self.device).model_dump()
+        writer.finish(about)
 
-    def rows(self, request: FeatureRequest, done: int = 0) -> Iterator[tuple[int, Features]]:
+    def rows(
+        self, request: FeatureRequest, done: int = 0, seconds: list[float] | None = None
+    ) -> Iterator[tuple[int, Features]]:
         """Yield (index of the first image, features) of every block after `done` images, uncached.
 
-        Raises CheckpointError for features that are not finite.
+        seconds: gets the time of every forward pass. Raises CheckpointError for features that are
+        not finite.
         """
         backbone, size = request.backbone, self.block_size(request)
         for start, n, pixels in blocks(request, size, -(-done // size), self.workers):
+            started = time.monotonic()
             rows = compute_features(backbone, pixels, self.device)[:n]
+            if seconds is not None:
+                seconds.append(time.monotonic() - started)
             if not np.isfinite(rows).all():
                 where = f"images {start} to {start + n - 1}"
                 raise bad_features_error(backbone.facts.ref, f"NaN or infinity on {where}")

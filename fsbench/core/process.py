@@ -6,11 +6,12 @@ or where a training loop has written a checkpoint. A second signal stops the loo
 
 import io
 import os
+import platform
 import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
@@ -19,15 +20,36 @@ from typing import Any
 from fsbench.core.errors import UsageError
 
 
-def peak_resident_memory() -> int:
-    """Return the most memory that this process has had, in bytes; 0 where it is unknown.
+def peak_memory(device: str = "cpu") -> int:
+    """Return the peak bytes of tensors on a GPU, else of this whole process; 0 where unknown.
 
-    It is known on Linux: the maximum that getrusage gives starts at the memory of the parent.
+    That of a process is known on Linux: what getrusage gives starts at the memory of the parent.
     """
-    status = Path("/proc/self/status")
-    text = status.read_text(encoding="ascii", errors="replace") if status.is_file() else ""
-    peak = re.search(r"VmHWM:\s*(\d+) kB", text)
-    return 1024 * int(peak[1]) if peak else 0
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.max_memory_allocated(device)
+    peak = read_fact("/proc/self/status", r"VmHWM:\s*(\d+) kB")
+    return 1024 * int(peak) if peak else 0
+
+
+def reset_peak_memory(device: str) -> None:
+    """Let `peak_memory` start again, on a CPU where Linux permits it."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # man 5 proc
+
+
+def read_fact(path: str, pattern: str) -> str:
+    """Return the group of a pattern in a file of Linux; "" on another system."""
+    file = Path(path)
+    text = file.read_text(encoding="ascii", errors="replace") if file.is_file() else ""
+    match = re.search(pattern, text)
+    return match[1] if match else ""
 
 
 class OpenOutput(io.FileIO):
@@ -140,3 +162,10 @@ def device_model(device: str) -> str:
     import torch
 
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+
+
+def machine_name(device: str) -> str:
+    """Return the model of the GPU or of the processor."""
+    if device.startswith("cuda"):
+        return device_model(device)
+    return read_fact("/proc/cpuinfo", r"model name\s*: *(\S.*)") or platform.machine()

@@ -350,6 +350,20 @@ class BackboneFacts(Frozen):
         return self
 
 
+class FeatureCost(Frozen):
+    """Cost of extracting features; speed and memory are those of its machine, never compared.
+
+    macs: multiply-adds of an image, null where torch cannot count them; images_per_second: of
+    forward passes; peak_memory_bytes: of the GPU or the process, 0 where unknown; machine: GPU or
+    processor.
+    """
+
+    macs: Count | None
+    images_per_second: float = Field(gt=0, le=1e12)
+    peak_memory_bytes: Count
+    machine: Text
+
+
 class Environment(Frozen):
     """Environment of a computation, without the time; many results share it.
 
@@ -375,10 +389,14 @@ class Environment(Frozen):
 
 
 class Provenance(Environment):
-    """Provenance of a number. Never part of a record file or of a hash."""
+    """Provenance of a number. Never part of a record file or of a hash.
+
+    cost: of the features, null where none are used or nobody measured it.
+    """
 
     started: Date
     seconds: float = Field(ge=0, le=MAX_SECONDS)
+    cost: FeatureCost | None = omitted(None)
 
 
 class ScoreRecord(Frozen):

@@ -31,6 +31,7 @@ from fsbench.core.schema import (
     Date,
     Declaration,
     Environment,
+    FeatureCost,
     Provenance,
     Result,
     ScoredFields,
@@ -38,14 +39,15 @@ from fsbench.core.schema import (
     Text,
     Version,
 )
-from fsbench.core.specs import Frozen, Spec
+from fsbench.core.specs import Frozen, Spec, omitted
 from fsbench.results import outcomes
 from fsbench.results.names import model_name, safe_name
 
 ENTRY_FILE = "entry.json"
 MAX_ENTRY = 16 * 2**20
 """Bytes of entry.json; 90 results of five networks take 80 kB."""
-SCORED, PARTS = tuple(ScoredFields.model_fields), ("model", "dataset", "spec", "environment")
+SCORED = tuple(ScoredFields.model_fields)
+PARTS = ("model", "dataset", "spec", "environment", "cost")
 RESULT_FIELDS, PROVENANCE_FIELDS = set(Result.model_fields), set(Provenance.model_fields)
 """One set for all results, of which a board has tens of thousands."""
 SHARED: WeakValueDictionary[object, Frozen] = WeakValueDictionary()
@@ -66,6 +68,7 @@ class ResultLine(ScoredFields):
     environment: int = Field(ge=0)
     started: Date
     seconds: float = Field(ge=0, le=MAX_SECONDS)
+    cost: int | None = omitted(None, ge=0)
 
 
 class EntryFile(Frozen):
@@ -83,6 +86,7 @@ class EntryFile(Frozen):
     datasets: tuple[Annotated[DatasetRecord, AfterValidator(share)], ...]
     specs: tuple[Annotated[Spec, AfterValidator(share)], ...]
     environments: tuple[Annotated[Environment, AfterValidator(share)], ...]
+    costs: tuple[Annotated[FeatureCost, AfterValidator(share)], ...] = omitted(())
     results: tuple[ResultLine, ...] = Field(min_length=1)
     outcomes: Sha256 = Field(description="of the file of outcomes")
 
@@ -93,7 +97,7 @@ class EntryFile(Frozen):
         for name in PARTS:
             length = len(getattr(self, f"{name}s"))
             for line in self.results:
-                if (position := getattr(line, name)) >= length:
+                if (position := getattr(line, name)) is not None and position >= length:
                     raise ValueError(f"{line.column} names {name} {position} of {length}")
         return self
 
@@ -212,7 +216,8 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
     results = []
     for line in file.results:
         made = vars(file.environments[line.environment]).copy()
-        made |= {"started": line.started, "seconds": line.seconds}
+        cost = None if line.cost is None else file.costs[line.cost]
+        made |= {"started": line.started, "seconds": line.seconds, "cost": cost}
         result = Result.model_construct(
             RESULT_FIELDS,
             backbone=file.models[line.model],
@@ -274,10 +279,12 @@ def make_file(results: Sequence[Result], controls: Collection[str], **facts: Any
     parts: dict[str, dict[str, Any]] = {f"{name}s": {} for name in PARTS}
     lines = []
     for result in results:
-        made = result.provenance.model_dump(exclude={"started", "seconds"})
+        made = result.provenance.model_dump(exclude={"started", "seconds", "cost"})
         used = result.backbone, result.dataset, result.spec, Environment.model_validate(made)
         positions = {}
-        for name, part in zip(PARTS, used, strict=True):
+        for name, part in zip(PARTS, (*used, result.provenance.cost), strict=True):
+            if part is None:
+                continue
             numbered, text = parts[f"{name}s"], part.model_dump_json()
             numbered.setdefault(text, part)
             positions[name] = list(numbered).index(text)

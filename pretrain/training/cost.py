@@ -18,8 +18,9 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from fsbench.core import process, seeding
+from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
+from fsbench.core.process import peak_memory, reset_peak_memory
 from fsbench.core.progress import WorkEstimate
 from fsbench.data.source import SourceDataset
 from pretrain.recipes.recipe import Recipe, fit_round_steps
@@ -57,8 +58,7 @@ class TrainingCost:
         self.samples = self.flops = self.event_flops = self.step_flops = 0
         self.seconds, self.peak_memory_bytes = 0.0, 0
         self._last = time.monotonic()
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
+        reset_peak_memory(str(device))
 
     @contextmanager
     def event(self) -> Iterator[None]:
@@ -87,7 +87,7 @@ class TrainingCost:
         """Return the totals up to now, for a checkpoint."""
         now = time.monotonic()
         self.seconds, self._last = self.seconds + now - self._last, now
-        self.peak_memory_bytes = max(self.peak_memory_bytes, peak_memory(self.device))
+        self.peak_memory_bytes = max(self.peak_memory_bytes, peak_memory(str(self.device)))
         return {name: getattr(self, name) for name in TOTALS}
 
     def resume(self, state: dict[str, float]) -> None:
@@ -101,13 +101,6 @@ class TrainingCost:
         del totals["step_flops"]
         totals["flops"] += totals["event_flops"]
         return totals | {"seconds": round(self.seconds, 3)}
-
-
-def peak_memory(device: torch.device) -> int:
-    """Return the peak bytes of tensors on a GPU, else of the whole process (0: unknown)."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return process.peak_resident_memory()
 
 
 TIMED_STEPS = 3

@@ -23,7 +23,7 @@ from benchmarks.pairing import (
 )
 
 from fsbench.cli.main import COLLECTION
-from fsbench.core.process import peak_resident_memory
+from fsbench.core.process import peak_memory
 from leaderboard.site import page
 from leaderboard.store import Board
 from leaderboard.tables import rank_tracks
@@ -53,7 +53,7 @@ def measure(stage: str, folder: Path, entries: int) -> Use:
         }[stage]
         started = processor_seconds()
         work()
-        return Use(processor_seconds() - started, peak_resident_memory())
+        return Use(processor_seconds() - started, peak_memory())
 
 
 def main() -> None:

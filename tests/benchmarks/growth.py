@@ -27,16 +27,16 @@ import fsbench
 from fsbench.api.listing import Row
 from fsbench.backbones import load_backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore
-from fsbench.core.process import peak_resident_memory
+from fsbench.core.process import peak_memory
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
 
 
 def use_of(work: Callable[[], object]) -> Use:
     """Return what the work takes in this process, and in those that it starts."""
-    peak, started = peak_resident_memory(), processor_seconds()
+    peak, started = peak_memory(), processor_seconds()
     work()
-    return Use(processor_seconds() - started, max(peak_resident_memory() - peak, MEBIBYTE))
+    return Use(processor_seconds() - started, max(peak_memory() - peak, MEBIBYTE))
 
 
 class Generated(TargetDataset):

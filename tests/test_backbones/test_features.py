@@ -21,6 +21,7 @@ from torch import nn
 from fsbench import backbones
 from fsbench.backbones import features as feature_files
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.cost import count_macs
 from fsbench.backbones.features import FeatureRequest, FeatureStore, blocks, feature_block_size
 from fsbench.core import arrays
 from fsbench.core.arrays import lock_folder
@@ -102,9 +103,9 @@ def test_features_are_those_of_each_image_and_extracted_once(
 ) -> None:
     request = want(6)
     features = store.get(request)
-    assert sizes == [2, 4, 4]  # a test of the input size, then full blocks only
+    assert sizes == [2, 4, 4, 2]  # a test of the input size, full blocks only, the cost
     assert np.array_equal(features, store.get(request))
-    assert len(sizes) == 3
+    assert len(sizes) == 4
     assert (features.shape, features.dtype) == ((6, 64), np.float32)
     np.testing.assert_allclose(features, compute_alone(request)[1], rtol=1e-5, atol=1e-5)
 
@@ -150,7 +151,7 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     assert all(".partial" in name for name in finished)
     sizes.clear()
     resumed = FeatureStore(killed, 4, report=report).get(request)
-    assert sizes == [2, *[4] * (5 - n_saved)]
+    assert sizes == [2, *[4] * (5 - n_saved), 2]
     assert report.tasks == [["noise features", 18, 4 * n_saved, 18 - 4 * n_saved]]
     assert resumed.tobytes() == whole.tobytes()
     files = [{path.name for path in folder.rglob("*.*")} for folder in (killed, cache)]
@@ -211,6 +212,38 @@ def test_the_first_block_warms_up_and_counts_where_it_is_the_last(
     fake(compute)
     monkeypatch.setattr(feature_files.time, "monotonic", lambda: clock[0])
     assert store.seconds_per_image(want(n)) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("n", "speed"), [(18, 0.4), (6, 0.4), (3, 0.04)])
+def test_cost_is_of_forward_passes_and_stays_with_the_features(
+    n: int,
+    speed: float,
+    want: Want,
+    store: FeatureStore,
+    fake: Fake,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4 images: 100 s for the first block, 10 s for the others. Older features have no cost."""
+    clock = [0.0]
+
+    def compute(block: int) -> Any:
+        clock[0] += 10.0 if block else 100.0
+        return np.random.default_rng(block).normal(size=(4, 64)).astype(np.float32)
+
+    fake(compute)
+    monkeypatch.setattr(feature_files.time, "monotonic", lambda: clock[0])
+    request = want(n)
+    assert store.read_cost(request) is None
+    store.get(request)
+    cost = store.read_cost(request)
+    assert cost is not None
+    assert cost.images_per_second == speed
+    assert cost.macs == count_macs(request.backbone, 16, "cpu")
+    meta = store.locate(request) / "meta.json"
+    facts = json.loads(meta.read_text())
+    del facts["cost"]
+    meta.write_text(json.dumps(facts))
+    assert store.read_cost(request) is None
 
 
 DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {

@@ -62,7 +62,12 @@ def make(name: str, kind: int | str, target: str) -> tuple[Result, Records]:
     if isinstance(kind, int):
         spec = fakes.episodic(kind)
         records = fakes.episodes(spec, data, range(4), 0.6, name)
-    made = fakes.provenance(seconds=len(name + target), threads=1 + (target == "isic"))
+    cost = {"macs": 5, "images_per_second": 0.5, "peak_memory_bytes": 0, "machine": "a processor"}
+    made = fakes.provenance(
+        seconds=len(name + target),
+        threads=1 + (target == "isic"),
+        cost=cost if target == "isic" else None,
+    )
     return assembly.build_result(fakes.facts(name), data, spec, records, False, made), records
 
 
@@ -90,6 +95,8 @@ def test_an_entry_comes_back_equal_in_any_order(
     assert {file.models[i].identity for i in file.controls} == controls
     for parts, place_of in ((file.models, 0), (file.datasets, 2), (file.environments, 2)):
         assert len(parts) == len({cell[place_of] for cell in cells})
+    assert len(file.costs) == ("isic" in {target for *_, target in cells})
+    assert ('"costs"' in (folder / ENTRY_FILE).read_text()) == bool(file.costs)
     again = write_entry(folder, data.draw(st.permutations(list(made.values()))), controls,
                         declaration=fakes.DECLARATION)  # fmt: skip
     assert again.digest == written.digest
