@@ -34,8 +34,8 @@ CHILD = re.compile(r"(?:^|(?<=\.))\d{1,3}(?=\.)")
 """Number of a child of an nn.Sequential in a dotted name."""
 
 HEADS: list[str] = TABLES["heads"]
-REASONS, EVALUATED = TABLES["reasons"], TABLES["evaluated"]
-"""Kinds of names that may be left out, and of two encoders the one that counts."""
+REASONS, UNUSED = TABLES["reasons"], TABLES["unused"]
+"""Kinds of names that may be left out, and encoders that their authors do not evaluate."""
 TRAINING, CONSTANT = re.compile(TABLES["training"]), re.compile(TABLES["constant"])
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 """Functions of timm's families that rename the files of other authors."""
@@ -47,8 +47,7 @@ class WeightMatch:
     part: its name as a reference takes it; prefix: of its names; renamed: how names were changed,
     if at all; state: the mapping that it is a part of, with its changed names; matched: name of the
     network -> tensor; missing: names of the network; misfit: descriptions; dropped: kind (of
-    REASONS) -> names; unexpected: names of the file; twins: references to parts that fit too, but
-    that the authors do not evaluate.
+    REASONS) -> names; unexpected: names of the file.
     """
 
     def __init__(
@@ -61,7 +60,6 @@ class WeightMatch:
         self.matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
         self.dropped: dict[str, list[str]] = {}
         self.unexpected: list[str] = []
-        self.twins: list[str] = []
 
     @property
     def fits(self) -> bool:
@@ -80,7 +78,6 @@ class WeightMatch:
         }
         return [
             f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
-            *(f"{twin} fits too; its authors evaluate the part above" for twin in self.twins),
             *(
                 f"dropped {kind} {len(names)}: {join_names(names)} ({REASONS[kind]})"
                 for kind, names in self.dropped.items()
@@ -145,23 +142,18 @@ class Matcher:
             )
         matches = [m for where, state in states.items() for m in self.match_state(where, state)]
         fits = {match.part: match for match in matches if match.fits}
-        parts = {part: str(file.inside(part)) for part in fits}
-        evaluated = {
-            part: re.sub(r"\w+$", lambda m: EVALUATED.get(m[0], ""), part) for part in fits
-        }
-        twins = [part for part in fits if part != evaluated[part] in fits]
-        chosen = [part for part in fits if part not in twins]
+        chosen = [part for part in fits if part.rpartition(".")[2] not in UNUSED] or [*fits]
         if file.part and ROOT in chosen:
             chosen = [ROOT]
         if len(chosen) > 1:
-            names = ", ".join(file.inside(part).part for part in chosen)
+            parts = [file.inside(part) for part in chosen]
             raise CheckpointError(
-                f"{file} holds several sets of weights that fit {architecture}: {names}",
-                fix="choose one: " + " or ".join(parts[part] for part in chosen),
+                f"{file} holds several sets of weights that fit {architecture}: "
+                f"{', '.join(part.part for part in parts)}",
+                fix=f"choose one: {' or '.join(map(str, parts))}",
             )
         match = fits[chosen[0]] if chosen else max(matches, key=lambda match: len(match.matched))
         self.sort_left_over(match, fits)
-        match.twins = [parts[part] for part in twins]
         return match
 
     def match_state(self, where: str, state: dict[str, Any]) -> list[WeightMatch]:

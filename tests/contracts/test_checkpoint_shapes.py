@@ -339,7 +339,7 @@ def test_dropped_names_come_with_the_reason(fsbench: Evaluate, tmp_path: Path) -
     assert "dropped head 2: fc.0.weight, fc.2.weight (a classifier acts after the features)" in text
     assert "dropped outside 81: module.encoder_k." in text
     assert "outside the part that has all weights of the architecture" in text
-    (twin,) = re.findall(r"(\S+) fits too; its authors evaluate the part above", text)
+    twin = f"{tmp_path / 'a.pth'}::state_dict.module.encoder_k@{arch}"
     fsbench.output = fsbench.output / "twin"
     moved = {n: t + 1 if n in trunk(weights) else t for n, t in weights.items()}
     assert_same_features(fsbench, twin, arch, moved)

@@ -1,4 +1,4 @@
-"""Files that are no whole checkpoint: each is named, with what to do; shards and folders open."""
+"""Files that are no whole checkpoint: each is named, with what to do; folders open."""
 
 import gzip
 import io
@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 import timm
 import torch
-from huggingface_hub import save_torch_state_dict
 from safetensors.torch import save_file
 from timm.models import save_for_hf
-from torch import Tensor, nn
-from torch.nn.utils import parametrizations, prune, weight_norm
+from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones import checkpoint
@@ -98,37 +96,6 @@ def test_a_broken_link_is_named(tmp_path: Path) -> None:
     assert "git annex get" in caught.value.fix
 
 
-@pytest.fixture
-def weights() -> Weights:
-    with stream("kinds"):
-        return timm.create_model("test_resnet", num_classes=0).state_dict()
-
-
-def write_shards(folder: Path, weights: Weights, safe: bool = True) -> list[Path]:
-    """Write shards as the hub's libraries do; return their index and the shards."""
-    save_torch_state_dict(weights, folder, max_shard_size=800_000, safe_serialization=safe)
-    return [*folder.glob("*.index.json"), *sorted(folder.glob("*-of-*"))]
-
-
-@pytest.mark.parametrize("safe", [True, False])
-def test_one_shard_or_the_index_opens_all(safe: bool, weights: Weights, tmp_path: Path) -> None:
-    index, first, second, *others = write_shards(tmp_path, weights, safe)
-    for path in (index, first, *others):
-        check_folder(f"{path}@test_resnet", weights)
-    second.unlink()
-    for path in (index, first, *others):
-        with pytest.raises(CheckpointError, match=rf"one of \d shards.*{second.name}"):
-            checkpoint.read_checkpoint(path)
-
-
-def test_an_index_without_its_shards_is_a_json_file(tmp_path: Path) -> None:
-    save_file(TENSORS, tmp_path / "a.safetensors")
-    path = tmp_path / "model.safetensors.index.json"
-    path.write_text('{"weight_map": {"a": "a.safetensors"}}')
-    with pytest.raises(CheckpointError, match="is a JSON file"):
-        checkpoint.read_checkpoint(path)
-
-
 def timm_folder(folder: Path, name: str = "test_resnet", **arguments: Any) -> Weights:
     """Write a folder as timm does; return the weights without the head."""
     with stream("kinds", name):
@@ -156,9 +123,6 @@ def test_a_folder_of_timm_opens_through_its_config(tmp_path: Path) -> None:
         backbones.load_backbone(str(tmp_path / "model.safetensors"))
     assert "config.json beside it names test_resnet" in caught.value.fix
     assert caught.value.fix.endswith(f"pass {tmp_path}")
-    (tmp_path / "model.safetensors").unlink()
-    for path in (tmp_path, write_shards(tmp_path, weights)[0]):
-        check_folder(path, weights)
 
 
 def test_a_folder_of_timm_with_arguments(tmp_path: Path) -> None:
@@ -196,6 +160,7 @@ def test_a_folder_of_transformers_opens_through_its_config(tmp_path: Path) -> No
         ("run.json", "pass run:"),
         (".metadata", "dcp_to_torch"),
         ("latest", "zero_to_fp32"),
+        ("model.safetensors.index.json", "pass transformers:"),
         ("saved_model.pb", "PyTorch"),
         ("open_clip_config.json", "open_clip"),
         ("last.pth", "last.pth"),
@@ -217,49 +182,6 @@ def test_a_path_that_is_not_there(ref: str) -> None:
         backbones.load_backbone(ref)
     assert "there is no such file" in caught.value.fix
     assert f"timm{ref}" not in caught.value.fix
-
-
-def double_length(module: nn.Module) -> None:
-    """Make the norms differ from those of the directions."""
-    module.weight_g.data.mul_(2)
-
-
-PARTS: dict[str, Callable[[Any], object]] = {
-    "pruned at random": lambda m: prune.random_unstructured(m, "weight", 0.5),
-    "pruned by channels": lambda m: prune.ln_structured(m, "weight", 0.5, 2, 0),
-    "pruned twice": lambda m: (prune.l1_unstructured(m, "weight", 0.3),
-                               prune.l1_unstructured(m, "weight", 0.3)),
-    "pruned bias": lambda m: prune.l1_unstructured(m, "bias", 2),
-    "normalised": lambda m: double_length(weight_norm(m)),
-    "normalised as a whole": lambda m: double_length(weight_norm(m, dim=None)),
-    "normalised by columns": lambda m: double_length(weight_norm(m, dim=1)),
-    "parametrised": lambda m: parametrizations.weight_norm(m),
-}  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("how", PARTS)
-def test_weights_in_two_parts_are_joined(how: str, tmp_path: Path) -> None:
-    """The reference is what the network computes."""
-    with stream("parts"):
-        network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 1))
-    for part in network:
-        PARTS[how](part)
-    network(torch.zeros(1, 3, 4, 4))
-    torch.save({"model": network.state_dict(), **network.state_dict()}, tmp_path / "a.pth")
-    read = checkpoint.read_checkpoint(tmp_path / "a.pth")
-    names = ("weight", "bias")
-    computed = {f"{i}.{name}": getattr(network[i], name) for i in range(2) for name in names}
-    for state in (read.pop("model"), read):
-        torch.testing.assert_close(state, computed, rtol=1e-6, atol=1e-7)
-
-
-def test_placeholders_of_zero_are_named(weights: Weights, tmp_path: Path) -> None:
-    empty = {n: torch.empty(0) if n.endswith(("weight", "bias")) else t for n, t in weights.items()}
-    torch.save({"module": empty}, tmp_path / "a.pt")
-    with pytest.raises(CheckpointError, match="ZeRO-3") as caught:
-        backbones.load_backbone(f"{tmp_path / 'a.pt'}@test_resnet")
-    assert "zero_to_fp32.py" in caught.value.fix
 
 
 def test_a_named_pipe_is_not_opened(tmp_path: Path) -> None:
