@@ -1,7 +1,7 @@
 """Contents of the images of a target: hashes, the fingerprint, and warnings of odd files.
 
 The fingerprint is the sha-256 over sorted (canonical id, content hash). What was read is cached in
-<cache>/hashes, one file per data set folder: the sha-256 of its second line, and JSON.
+<cache>/hashes, one JSON file per data set folder.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT
     Other bits in use give another fingerprint.
     """
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
-    cached = read_store(store, report)
+    cached = read_store(store)
     parts = [range(i, min(i + PART, len(dataset))) for i in range(0, len(dataset), PART)]
     entries: list[Entry] = []
     with (
@@ -54,8 +54,7 @@ def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT
             advance(len(part))
     fresh = dict(zip(dataset.paths, entries, strict=True))
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
-        text = json.dumps(cached | fresh)
-        write_atomic(store, f"{hash_lines([text])}\n{text}".encode())
+        write_atomic(store, json.dumps(cached | fresh).encode())
     hashes = [str(entry[-1]) for entry in entries]
     pairs = sorted(zip(dataset.canonical_ids, hashes, strict=True))
     bits = [f"{dataset.bits} bits"] if dataset.bits else []
@@ -81,14 +80,10 @@ def make_entry(dataset: TargetDataset, index: int, cached: dict[str, Entry]) -> 
         return [*stamp, largest_value(stream), digest]
 
 
-def read_store(store: Path, report: Reporter) -> dict[str, Entry]:
-    """Read the cached entries of a folder by path; report a damaged file and start afresh."""
-    if store.is_file():
-        with suppress(OSError, ValueError):
-            digest, text = store.read_text().split("\n")
-            if digest == hash_lines([text]):
-                return dict(json.loads(text))
-        report.log(f"{store} is damaged: hashing all images again")
+def read_store(store: Path) -> dict[str, Entry]:
+    """Read the cached entries of a folder by path; none of a missing or damaged file."""
+    with suppress(OSError, ValueError):
+        return dict(json.loads(store.read_bytes()))
     return {}
 
 

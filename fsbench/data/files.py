@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fsbench.core.errors import DataError
-from fsbench.data.formats import advise_on_suffixes, readable_suffixes
+from fsbench.data.formats import readable_suffixes
 
 HIDDEN = (".", "__")
 """Starts of the names of folders that are left out."""
@@ -93,18 +93,17 @@ def find_first(folder: Path, candidates: Iterable[str], depth: int = 0) -> Path 
 def list_files(folder: Path) -> list[str]:
     """Return all visible files at any depth: sorted paths relative to the folder, '/' between.
 
-    Raises DataError for a link to a folder that contains it, and for a name that is no text.
+    Raises DataError for a link to a folder that is listed already, and for a name that is no text.
     """
     paths: list[str] = []
+    visited: set[Path] = set()
     for here, below, names in os.walk(folder, followlinks=True):
+        if (target := Path(here).resolve()) in visited:
+            raise DataError(
+                f"{here} links to {target}, whose images would count again", fix="remove the link"
+            )
+        visited.add(target)
         below[:] = [name for name in below if not name.startswith(HIDDEN)]
-        for link in (path for name in below if (path := Path(here, name)).is_symlink()):
-            walked, target = link.parents[: len(link.relative_to(folder).parts)], link.resolve()
-            if any(path.resolve().is_relative_to(target) for path in walked):
-                raise DataError(
-                    f"{link} links to {target}, which contains it: its images would count again",
-                    fix="remove the link",
-                )
         below_root = Path(here).relative_to(folder)
         paths += [(below_root / name).as_posix() for name in names if not name.startswith(".")]
     try:
@@ -167,11 +166,9 @@ class ClassTree(NamedTuple):
 
 def describe_left_out(paths: Sequence[str]) -> tuple[str, ...]:
     """Return a note that counts files which are not evaluated, by suffix; none for no file."""
-    counts = Counter(Path(path).suffix.lower() for path in paths)
-    listed = [f"{n} {suffix or 'without a suffix'}" for suffix, n in counts.most_common(8)]
-    files = "1 file is" if len(paths) == 1 else f"{len(paths)} files are"
-    text = f"{files} left out, not read as images: {', '.join(listed)}"
-    return (f"{text}{advise_on_suffixes(counts.keys())}",) if paths else ()
+    counts = Counter(Path(path).suffix.lower() or "without a suffix" for path in paths)
+    listed = ", ".join(f"{n} {suffix}" for suffix, n in counts.most_common(8))
+    return (f"files left out, not read as images: {listed}",) if paths else ()
 
 
 def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:

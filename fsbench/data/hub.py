@@ -4,7 +4,6 @@ A reference is `hf-hub:ORG/NAME[@REVISION][?split=test&image=COLUMN&label=COLUMN
 folder in a layout of the hub may replace ORG/NAME. Other columns are found by name or type.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,10 +15,10 @@ from PIL import Image
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.tasks import HUB, parse_bits, parse_query
 from fsbench.data import files
-from fsbench.data.assembly import ImageRow, Notes
+from fsbench.data.assembly import ImageRow
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import match_names, read_name
-from fsbench.data.image_folder import VAL, assemble_custom, require_classes
+from fsbench.data.image_folder import VAL, assemble_custom
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
 
@@ -27,8 +26,6 @@ IMAGES = ("image", "img")
 LABELS = ("label", "labels", "fine_label")
 OPTIONS = ("split", "image", "label", "config", "bits")
 LABEL_RULE = "class id = the hub's own label number (rank in sorted order for text labels)"
-LABEL_TYPES = ("int", "uint", "bool", "string", "large_string")
-"""Beginnings of the types of a label column."""
 
 
 @dataclass(frozen=True)
@@ -84,24 +81,13 @@ class HubReference:
                 fix="check the name and the network, or give the files: --data NAME=DIR",
             ) from error
 
-    def describe_left_out(self, splits: Any, column: str) -> Notes:
-        """Return a note on the files of a folder that are in no split; none for a repository."""
-        from datasets import Image as ImageFeature
-
-        tables = [rows.cast_column(column, ImageFeature(decode=False)) for rows in splits.values()]
-        used = {Path(value["path"]) for rows in tables for value in rows[column] if value["path"]}
-        if self.folder is None or not all(path.is_relative_to(self.folder) for path in used):
-            return ()  # downloaded, or unpacked from archives
-        paths = [p for p in files.list_files(self.folder) if Path(p).stem != "metadata"]
-        return files.describe_left_out([path for path in paths if self.folder / path not in used])
-
 
 class HubTable:
     """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
     A row may name a file in place of the bytes: of `cache`, where downloads lie, of the hub's own
     cache, or of the folder of the reference, links in it included. Raises DataError for columns
-    that are not found, and for labels that look like splits.
+    that are not found, and for rows without a label.
     """
 
     def __init__(
@@ -116,11 +102,6 @@ class HubTable:
         self.rows, features = splits[split], splits[split].features
         self.image = self._find_column("image", features, IMAGES, ImageFeature)
         self.label = self._find_column("label", features, LABELS, ClassLabel)
-        if not str(getattr(features[self.label], "dtype", "")).startswith(LABEL_TYPES):
-            raise DataError(
-                f"{self.name}: the column {self.label} holds {features[self.label]}, not a class",
-                fix="name a column of class names or numbers: ?label=COLUMN",
-            )
         values = self.rows[self.label]
         if any(value is None or (isinstance(value, int) and value < 0) for value in values):
             raise DataError(
@@ -131,13 +112,6 @@ class HubTable:
         names = getattr(features[self.label], "names", None)
         self.labels = [read_name(str(names[value] if names else value)) for value in values]
         self.classes = tuple(dict.fromkeys(map(read_name, names or sorted(set(self.labels)))))
-        first = self.rows[0][self.image]
-        has_files = isinstance(first, dict) and first["bytes"] is None
-        self.files = [Path(value["path"]) for value in self.rows[self.image]] if has_files else []
-        folders = [read_name(path.parent.name) for path in self.files]
-        if folders and folders == self.labels:
-            root = Path(os.path.commonpath(self.files))
-            require_classes((path.relative_to(root).as_posix() for path in self.files), root)
 
     def list_images(self, classes: tuple[str, ...]) -> list[SourceImage]:
         """List the images, labelled by position in `classes`. Raise DataError for other labels."""
@@ -220,8 +194,7 @@ def load_hub_target(ref: str, cache: Path) -> TargetDataset:
     images = table.list_images(table.classes)
     ids = [(i.label, f"{table.classes[i.label]}/{row:08d}") for row, i in enumerate(images)]
     rows = [ImageRow(label, image, image) for label, image in ids]
-    left_out = parts.describe_left_out(splits, table.image) if table.files else ()
-    notes = (f"{len(rows)} images of {len(set(table.labels))} classes, {layout}", *left_out)
+    notes = (f"{len(rows)} images of {len(set(table.labels))} classes, {layout}",)
     dataset = assemble_custom(ref, table.classes, rows, layout, notes, label_rule=LABEL_RULE)
     return replace(dataset, bits=parts.bits, draw=table.open, read=table.read)
 

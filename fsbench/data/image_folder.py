@@ -16,18 +16,12 @@ from fsbench.data import files
 from fsbench.data.assembly import ImageRow, Notes, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import ClassTree, read_name
+from fsbench.data.files import ClassTree
 from fsbench.data.source import SourceListing, locate_image
 
 LAYOUT = "DIR/<class>/*.jpg, one folder per class"
 SOURCE_LAYOUT = "DIR/train/<class>/*.jpg, DIR/val/<class>/*.jpg, for a test DIR/test/<class>/*.jpg"
 VAL = ("val", "valid", "validation", "test")
-SPLIT = re.compile(
-    r"(train|test|val|valid|dev|eval|extra|holdout|unlabell?ed|fold|split)(ing|ation|uation)?"
-    r"[\W_]*(set|data)?\d*",
-    re.IGNORECASE,
-)
-"""Usual names of splits."""
 
 
 def load_folder_target(ref: str) -> TargetDataset:
@@ -94,24 +88,20 @@ def read_class_tree(folder: Path, layout: str, train: ClassTree | None = None) -
 def require_classes(paths: Iterable[str], folder: Path) -> None:
     """Raise DataError if the first folders of the paths, relative to `folder`, look like splits:
 
-    they have the usual names of such, or folders of the same names (the classes) below them.
+    they have folders of the same names, the classes, below them.
     """
     below: dict[str, set[str]] = {}
     for path in {path.rpartition("/")[0] for path in paths}:
         first, *inner = path.split("/")
-        below.setdefault(first, set()).update(read_name(part).casefold() for part in inner)
+        below.setdefault(first, set()).update(inner)
     counts = Counter(chain.from_iterable(below.values()))
     repeated = {part for part, n in counts.items() if n > 1}
-    splits = sorted(name for name, parts in below.items() if len(parts & repeated) > 1)
-    if not splits and all(map(SPLIT.fullmatch, below)):
-        splits = sorted(below)
-    if splits:
-        names = f", whose folders repeat the names {', '.join(sorted(repeated)[:5])}"
-        fix = f"give one of them: {FOLDER}{folder / splits[0]}"
-        if repeated and all(map(SPLIT.fullmatch, repeated)):
-            fix = f"sort the images as <split>/<class>/ and give {FOLDER}{folder}/<split>"
-        listed = f"{', '.join(splits[:5])}{names if repeated else ''}"
-        raise DataError(f"{folder} holds {listed}: these look like splits, not classes", fix=fix)
+    if splits := sorted(name for name, parts in below.items() if len(parts & repeated) > 1):
+        raise DataError(
+            f"{folder} holds {', '.join(splits[:5])}, whose folders repeat the names "
+            f"{', '.join(sorted(repeated)[:5])}: these look like splits, not classes",
+            fix=f"give one of them: {FOLDER}{folder / splits[0]}, with one folder per class in it",
+        )
 
 
 def assemble_custom(
@@ -122,12 +112,7 @@ def assemble_custom(
     notes: Notes,
     **facts: str,
 ) -> TargetDataset:
-    """Build a target of images of the user; a note names classes that differ in case alone."""
-    spellings: dict[str, list[str]] = {}
-    for name in classes:
-        spellings.setdefault(name.casefold(), []).append(name)
-    if alike := [" and ".join(same) for same in spellings.values() if len(same) > 1]:
-        notes += (f"classes that differ in letter case alone: {', '.join(alike)}",)
+    """Build a target of images of the user."""
     labels = (row.label for row in rows)
     user_facts = make_custom_facts(short_name(ref), classes, labels, layout, **facts)
     dataset = assemble(user_facts, Path(), rows, notes=notes)

@@ -30,8 +30,6 @@ MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 PNG = b"\x89PNG\r\n\x1a\n"
 DEEP = (PNG, b"II*\0", b"MM\0*", b"P5", b"\0\0\0\x0cjP", b"\xff\x4f\xff\x51")
 """First bytes of formats with 16 bits per channel: PNG, TIFF, PGM, JPEG 2000."""
-DIM, DARKEST = "fsbench-dim", 32
-"""Mark of a 16-bit image whose 8-bit values all lie below this, an eighth of the range."""
 MAX_PIXELS = 89_478_485
 """Pillow's limit for decompression bomb warnings: 0.25 GiB as RGB."""
 
@@ -100,10 +98,7 @@ def _rgb(image: Image.Image, bits: int | None) -> Image.Image:
         raise ValueError("?bits= does not scale 16-bit colour: save it with 8 bits per channel")
     if image.mode not in MODES:
         raise ValueError(f"pixels of mode {image.mode} state no range; save it with 8 or 16 bits")
-    rgb = image.convert("RGB")
-    if deep and np.asarray(rgb).max() < DARKEST:
-        rgb.info[DIM] = True
-    return rgb
+    return image.convert("RGB")
 
 
 def resize_square(

@@ -25,7 +25,7 @@ from fsbench.core.specs import SourceSubset, Triple
 from fsbench.data.base import hash_lines
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import stamp_file
-from fsbench.data.images import DIM, open_rgb, resize_square, to_channels_first
+from fsbench.data.images import open_rgb, resize_square, to_channels_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,21 +199,15 @@ def _decode(
     folder: Path, part: Sequence[SourceImage], size: int, what: str, report: Reporter
 ) -> None:
     """Decode the images that are missing in threads, and publish the array."""
-    writer, dim = ArrayWriter(folder, (len(part), 3, size, size), np.uint8, report), 0
+    writer = ArrayWriter(folder, (len(part), 3, size, size), np.uint8, report)
     with (
         report.task(what, len(part), "images", writer.rows) as advance,
         ThreadPoolExecutor(4) as threads,
     ):
         for start in range(writer.rows, len(part), 256):
             block = part[start : start + 256]
-            images = list(threads.map(lambda sample: sample.open(), block))
-            dim += sum(DIM in image.info for image in images)
+            images = threads.map(lambda sample: sample.open(), block)
             pixels = [to_channels_first(resize_square(image, size)) for image in images]
             writer.write(np.stack(pixels))
             advance(len(block))
-    if dim:
-        report.log(
-            f"warning: {what}: {dim} 16-bit images use less than an eighth of their range and look "
-            "almost black; scale them: ?bits=N behind folder:DIR or hf-hub:NAME, 12 for 12 bits"
-        )
     writer.finish({"images": len(part)})

@@ -54,11 +54,10 @@ def test_formats_that_pillow_reads_are_read(tmp_path: Path, suffix: str) -> None
 @pytest.mark.parametrize(
     ("files", "note"),
     [
-        (["a/n1", "b/n2"], "2 files are left out, not read as images: 2 without a suffix"),
+        (["a/n1", "b/n2"], "files left out, not read as images: 2 without a suffix"),
         (["a/1.NPY", "b/deep/2.npy", "b/x.txt"], "2 .npy, 1 .txt"),
-        (["above.png"], "1 file is left out, not read as images: 1 .png"),
-        (["a/1.svg", "a/1.eps", "a/1.dcm"], "3 files are left out"),
-        (["a/1.heic", "b/2.HEIC"], "2 .heic; .heic needs pip install pillow-heif, or convert"),
+        (["above.png"], "files left out, not read as images: 1 .png"),
+        (["a/1.svg", "a/1.eps", "b/2.HEIC"], "1 .eps, 1 .svg, 1 .heic"),
     ],
 )
 def test_files_that_are_left_out_are_counted_by_suffix(
@@ -71,18 +70,6 @@ def test_files_that_are_left_out_are_counted_by_suffix(
     assert any(note in line for line in list_folder_source(f"folder:{source}").notes)
 
 
-def test_heic_is_read_where_a_plugin_registers_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    draw_images(tmp_path, "a/1.heic", "b/2.png")
-    with pytest.raises(DataError, match=r"without an image: a(.|\n)*pip install pillow-heif"):
-        load(tmp_path)
-    Image.init()
-    monkeypatch.setitem(Image.OPEN, "HEIF", Image.OPEN["PNG"])
-    monkeypatch.setitem(Image.EXTENSION, ".heic", "HEIF")
-    assert load(tmp_path).image(0).size == (8, 8)
-
-
 @pytest.mark.parametrize(
     ("splits", "classes", "fix"),
     [
@@ -93,12 +80,9 @@ def test_heic_is_read_where_a_plugin_registers_it(
         ("amazon/images dslr/images", "bike mug", "amazon"),
         ("seg_train/seg_train seg_test/seg_test", "forest sea", "seg_test"),
         ("Treino Prüfung", "gato cão", "Prüfung"),
-        ("train test", ".", ""),
-        ("Training_set Test-Data dev", ".", ""),
-        ("fold_1 fold_2", ".", ""),
     ],
 )
-def test_folders_that_repeat_their_sub_folders_or_have_usual_names_are_splits(
+def test_folders_that_repeat_their_sub_folders_are_splits(
     tmp_path: Path, splits: str, classes: str, fix: str
 ) -> None:
     first = tmp_path / splits.split()[0]
@@ -108,8 +92,7 @@ def test_folders_that_repeat_their_sub_folders_or_have_usual_names_are_splits(
     with pytest.raises(DataError, match="look like splits") as caught:
         load(tmp_path)
     assert f"folder:{tmp_path / fix}" in str(caught.value)
-    if classes != ".":
-        assert {*load(first).class_names} >= {*classes.split()}
+    assert {*load(first).class_names} >= {*classes.split()}
 
 
 @pytest.mark.parametrize(
@@ -131,9 +114,8 @@ def test_other_sub_folders_are_parts_of_a_class(tmp_path: Path, files: list[str]
         ([], "is not a folder"),
         (["a/1.png"], "has 1 class folders"),
         (["a/1.png", "b/1.txt"], "without an image: b"),
-        (["train/a/1.png", "val/a/1.png"], r"look like splits(.|\n)*folder:.*train"),
         (["data/a/1.png", "data/b/2.png"], r"has 1 class folders(.|\n)*folder:.*/data"),
-        (join_names("cat dog", "train test", "1.png"), "sort the images as <split>/<class>/"),
+        (join_names("cat dog", "train test", "1.png"), "repeat the names test, train"),
         ([f"{NFC}/1.png", f"{NFD}/2.png", "b/3.png"], "two spellings of the class"),
         (["cat/1.png", "cat /2.png", "b/3.png"], "two spellings of the class"),
         (["cat/1.png", " cat/2.png", "b/3.png"], "two spellings of the class"),
@@ -154,10 +136,9 @@ def test_ids_do_not_depend_on_how_a_name_is_spelled(tmp_path: Path, name: str) -
     assert dataset.image(1).size == (8, 8)
 
 
-def test_classes_that_differ_in_case_are_told_apart_and_noted(tmp_path: Path) -> None:
+def test_classes_that_differ_in_case_are_told_apart(tmp_path: Path) -> None:
     dataset = load(draw_images(tmp_path, "A/1.png", "a/2.png", "b/3.png"))
     assert dataset.class_names == ("A", "a", "b")
-    assert dataset.notes == ("classes that differ in letter case alone: A and a",)
     draw_images(tmp_path / "s", *join_names("train val", "A a b", "1.png"))
     assert list_folder_source(f"folder:{tmp_path / 's'}").facts.classes == ("A", "a", "b")
     (tmp_path / "s" / "val" / "A").rename(tmp_path / "s" / "val" / "c")
@@ -212,20 +193,18 @@ def test_a_pipe_among_the_images_is_named_and_not_waited_for(
 
 
 @pytest.mark.parametrize(
-    ("link", "target"), [("a/again", ".."), ("a/deep/again", "../.."), ("c", "."), ("a/x", "../b")]
+    ("link", "target"), [("a/again", ".."), ("a/deep/again", "../.."), ("c", "."), ("b/x", "../a")]
 )
-def test_a_link_to_a_folder_that_contains_it_is_named(
+def test_a_link_to_a_folder_that_is_listed_already_is_named(
     tmp_path: Path, link: str, target: str
 ) -> None:
-    draw_images(tmp_path, "a/deep/1.png", "b/2.png")
-    back = tmp_path / "b" / "back"
-    back.symlink_to(tmp_path / "a")
-    assert load(tmp_path).class_counts == {0: 1, 1: 2}, "no loop: the link is followed"
-    if target != "../b":
-        back.unlink()
-    (tmp_path / link).symlink_to(target)
-    with pytest.raises(DataError, match=r"/\w+ links to .*, which contains it"):
-        load(tmp_path)
+    draw_images(tmp_path / "x", "a/deep/1.png", "b/2.png")
+    draw_images(tmp_path / "elsewhere", "3.png")
+    (tmp_path / "x" / "b" / "more").symlink_to(tmp_path / "elsewhere")
+    assert load(tmp_path / "x").class_counts == {0: 1, 1: 2}, "the link is followed"
+    (tmp_path / "x" / link).symlink_to(target)
+    with pytest.raises(DataError, match=r"/\w+ links to .*, whose images would count again"):
+        load(tmp_path / "x")
 
 
 @pytest.mark.parametrize("name", [b"a/caf\xe9.png", b"caf\xe9/1.png"])
