@@ -8,6 +8,7 @@
     cost             gains against the cost of pretraining, in operations, which fit any machine
     spread           half-widths of intervals over episodes, and over episodes and seeds
     ranks            average ranks of entries and their critical difference
+    stability        Kendall's tau between choices, and the row that is first under each
 
 A question that the board cannot answer has no figure.
 """
@@ -28,11 +29,13 @@ from fsbench.results.table import shorten_columns
 from leaderboard.controls import ControlKind
 from leaderboard.methods import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.simultaneous import tabulate_ranges
+from leaderboard.ranking.stability import Stability
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.tables import BoardTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 PLAIN = "plain training"
@@ -93,6 +96,15 @@ def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
 def write_ranks(tables: Sequence[BoardTable], folder: Path) -> list[Path]:
     """Write the average ranks of all ranked entries, an SVG file for each table that has enough."""
     return save_figures({t.label: {"ranks": draw_table_ranks(t)} for t in tables}, folder)
+
+
+def write_stability(stability: Stability, folder: Path) -> list[Path]:
+    """Write one SVG file for the tables of a board, and one for the parts of each table."""
+    drawn = {
+        group: {"stability": draw_stability(stability, f"Order of entries: {group}", positions)}
+        for group, positions in stability.groups.items()
+    }
+    return save_figures(drawn, folder)
 
 
 def save_figures(figures: "Mapping[str, Mapping[str, Figure | None]]", folder: Path) -> list[Path]:
@@ -226,7 +238,7 @@ def draw_columns(
 
     Bold where the 95 % interval excludes 0; empty where there is no gain.
     """
-    from matplotlib.colors import LinearSegmentedColormap, SymLogNorm
+    from matplotlib.colors import SymLogNorm
 
     gains = {
         (i, j): score.gains[control]
@@ -246,15 +258,23 @@ def draw_columns(
         style: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center", "va": "center"}
         axes.text(j, i, f"{100 * gain.gap:+.1f}", **style)
     largest = float(np.nanmax(abs(values))) or 1.0
-    colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN])
-    norm = SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest)
-    edges = (np.arange(n + 1) - 0.5 for n in (len(heads), len(rows)))
-    axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors=PAPER)
-    axes.set_xticks(range(len(heads)), heads, rotation=90)
-    axes.tick_params(length=0, labelbottom=False, labeltop=True)
-    axes.spines[:].set_visible(False)
+    fill_squares(axes, values, heads, SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest))
     axes.set_xlabel("gain in points; bold: the 95 % interval excludes 0")
     return figure
+
+
+def fill_squares(
+    axes: "Axes", values: NDArray[np.float64], columns: Sequence[str], norm: "Normalize"
+) -> None:
+    """Colour the squares of a heat map (rows, columns), and name its columns on top."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN])
+    edges = (np.arange(n + 1) - 0.5 for n in reversed(values.shape))
+    axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors=PAPER)
+    axes.set_xticks(range(len(columns)), columns, rotation=90)
+    axes.tick_params(length=0, labelbottom=False, labeltop=True)
+    axes.spines[:].set_visible(False)
 
 
 @plotting.style()
@@ -341,3 +361,30 @@ def compute_ranks(means: NDArray[np.float64], alpha: float) -> tuple[list[float]
     p = chdtrc(entries - 1, (entries - 1) * (excess.sum(axis=0) ** 2).sum() / spread)
     ranks = excess.mean(axis=0) + (entries + 1) / 2
     return ranks.tolist(), float(difference) / math.sqrt(columns), float(p)
+
+
+@plotting.style()
+def draw_stability(
+    stability: Stability, title: str, positions: Mapping[str, int]
+) -> "Figure | None":
+    """Return Kendall's tau between choices as colours and numbers, and on the right who is first.
+
+    positions: label -> position of the choices. None for one choice.
+    """
+    from matplotlib.colors import Normalize
+
+    if len(positions) < 2:
+        return None
+    labels, shown = [clean_text(label, LONGEST) for label in positions], [*positions.values()]
+    taus = np.array(stability.taus, np.float64)[np.ix_(shown, shown)]  # None becomes nan
+    width, above = 480 + 33 * len(labels), 7 * max(map(len, labels))
+    figure, axes = create_row_figure(labels, title, width, above)
+    fill_squares(axes, taus, labels, Normalize(-1, 1))
+    for i, choice in enumerate(stability.choices[position] for position in shown):
+        for j in np.flatnonzero(~np.isnan(taus[i])).tolist():
+            axes.text(j, i, f"{taus[i, j]:.2f}", size=8.5, ha="center", va="center")
+        beside, first = axes.get_yaxis_transform(), clean_text(", ".join(choice.first), LONGEST)
+        text = f"{len(choice.tier)} of {len(choice.ranks)}: {first}"
+        axes.text(1.02, i, text, transform=beside, va="center_baseline")
+    axes.set_xlabel("Kendall's tau; on the right, entries in tier 1 and the first of them")
+    return figure

@@ -190,16 +190,33 @@ def methods(
 @options.command("leaderboard stats")
 def stats(
     board: options.Board,
-    figures: Path | None = Option(None, help="Folder for figures of average ranks (SVG)."),
+    stability: bool = Option(
+        False, "--stability", help="Compare heads, sizes, shots, protocols and data sets instead."
+    ),
+    figures: Path | None = Option(None, help="Folder for figures, of average ranks or tau (SVG)."),
     as_json: options.Json = False,
 ) -> None:
-    """Print rank intervals; draw average ranks with the critical difference."""
-    from leaderboard.figures import write_ranks
+    """Print rank intervals; draw average ranks with the critical difference.
+
+    --stability prints who is first under every choice, and Kendall's tau between choices.
+    """
+    from leaderboard.figures import write_ranks, write_stability
     from leaderboard.ranking.rank_intervals import bootstrap_ranks
+    from leaderboard.ranking.stability import Stability
+    from leaderboard.render.stability import make_stability_tables
     from leaderboard.render.terminal import make_rank_table
     from leaderboard.tables import rank_board
 
     tracks = rank_board(board, console.reporter())
+    if stability:
+        compared = Stability.of({t.label: (t.ranking, t.contenders) for t in tracks})
+        for path in write_stability(compared, figures) if figures else ():
+            console.log(f"wrote {path}")
+        if as_json:
+            console.emit_json(compared.model_dump(mode="json"))
+        else:
+            console.show_tables(make_stability_tables(compared, tracks[0].name))
+        return
     ranks = {t.label: bootstrap_ranks(t.ranking, t.contenders) for t in tracks}
     for path in write_ranks(tracks, figures) if figures else ():
         console.log(f"wrote {path}")

@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from support.cli import CommandLine
-from support.fakes import add_entry
+from support.fakes import add_entry, write
 
 
 def test_everything_that_the_board_allows(tmp_path: Path, cli: CommandLine) -> None:
@@ -36,6 +36,26 @@ def test_everything_that_the_board_allows(tmp_path: Path, cli: CommandLine) -> N
     assert "half" not in texts
 
 
+def test_stability_compares_heads_and_shots(tmp_path: Path, cli: CommandLine) -> None:
+    """One leads by 1 and 20 shots and over all of them, .6 to .57, and five by 5 shots."""
+    board, figures = tmp_path / "board", tmp_path / "figures"
+    for name, accuracies in {"one": (0.9, 0.3, 0.6), "five": (0.3, 0.9, 0.5)}.items():
+        for shots, accuracy in zip((1, 5), accuracies, strict=False):
+            write(tmp_path / f"results-{name}", accuracy, shots=shots, name=name)
+        add_entry(board, name, accuracies[-1], shots=(20,))
+    words = ("leaderboard", "stats", "--stability", "--board", board)
+    stability = cli.json(*words)
+    rows = [(r["name"], r["first"], r["alone"], r["choices"]) for r in stability["rows"]]
+    assert rows == [("one", 3, 3, 4), ("five", 1, 1, 4)]
+    assert [c["part"] for c in stability["choices"]] == ["all columns", "5w1s", "5w5s", "5w20s"]
+    shown = cli(*words, "--figures", figures)
+    [line] = (text for text in shown.out.splitlines() if text.startswith("5w5s"))
+    assert line.split() == ["5w5s", "five*", "1", "of", "2", "-", "-", "-", "-"]
+    assert "Kendall's tau-b" in shown.err
+    [path] = figures.iterdir()
+    assert path.name == "linear-n_query-5-ibm-32px-stability.svg"
+
+
 def test_a_board_of_one_entry_and_none(tmp_path: Path, cli: CommandLine) -> None:
     board, figures = tmp_path / "board", tmp_path / "figures"
     add_entry(board)
@@ -43,4 +63,7 @@ def test_a_board_of_one_entry_and_none(tmp_path: Path, cli: CommandLine) -> None
     shown = cli("leaderboard", "stats", "--board", board, "--figures", figures)
     assert not figures.exists()
     assert "Not computed: it takes two ranked entries" in shown.err
+    shown = cli("leaderboard", "stats", "--stability", "--board", board, "--figures", figures)
+    assert not figures.exists()
+    assert "Not computed: it takes a table of two ranked entries" in shown.err
     cli("leaderboard", "stats", "--board", tmp_path / "nowhere", code=2)
