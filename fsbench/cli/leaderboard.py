@@ -1,9 +1,7 @@
 """`fsbench leaderboard`: make, show, check and analyze boards."""
 
-import shlex
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from leaderboard.record import BoardFile
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
-FORMAT = Option("--format", help="Format.")
 TAKEN_FROM_ENTRY = ("name", "pool", "layers", "features", "mean", "std")
 """Options of models that `verify` takes from the entry."""
 
@@ -276,22 +273,12 @@ def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
 
 
 @options.command("leaderboard recompute")
-def recompute(
-    entry: Entry,
-    board: options.Board,
-    shape: Annotated[Literal["sh", "json"], FORMAT] = "sh",
-) -> None:
-    """Print the environment and the commands that recompute an entry's results.
+def recompute(entry: Entry, board: options.Board) -> None:
+    """Print a shell script: the environment and the commands that recompute an entry's results.
 
     They follow from its recipe and specs; every word is quoted, and nothing is executed.
     """
     from fsbench.api.recompute import recompute as recompute_entry
     from leaderboard.store import Board
 
-    recomputations = recompute_entry(Board.open(board).entry(entry), str(board))
-    if shape == "json":
-        console.emit_json({"entry": entry, "machines": list(map(asdict, recomputations))})
-        return
-    typer.echo(f"# entry {shlex.quote(entry)}; data sets: --data or FSBENCH_DATA")
-    for recomputation in recomputations:
-        typer.echo(recomputation.script(), nl=False)
+    typer.echo("\n".join(recompute_entry(Board.open(board).entry(entry), str(board))))
