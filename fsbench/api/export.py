@@ -22,7 +22,6 @@ from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
 from fsbench.core.tables import TextTable
 from fsbench.results.names import model_name
 from fsbench.results.verification import read_loaded
-from leaderboard.render.frame import DATASET_TITLES
 from leaderboard.render.md import render_table
 from leaderboard.render.notes import to_percent
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 EVAL_FILE, CARD = ".eval_results/fsbench.yaml", "README.md"
 BEGIN, END = "<!-- fsbench -->", "<!-- end of fsbench -->"
 """Marks around the section of a model card, which a later export replaces."""
-TAGS = ("fsbench", "few-shot-learning")
 NATIVE: dict[tuple[str, int], tuple[str, dict[str, Any]]] = {
     ("seal_resnet50", 64): ("resnet50", {}),
     ("resnet50", 64): ("resnet50", {"norm_layer": "groupnorm1"}),
@@ -43,26 +41,21 @@ TOLERANCE = 1e-5
 """Of timm's features, as a share of the largest one: its pooling may add up in another order."""
 
 
-def export_results(
-    results: Path, folder: Path, *, model: str | None = None, benchmark: str | None = None
-) -> list[Path]:
+def export_results(results: Path, folder: Path, *, benchmark: str | None = None) -> list[Path]:
     """Write the results of one model for its repository on the hub; return the files.
 
-    model: which one, where the results are of several; benchmark: the hub's data set that hosts the
-    benchmark, ORG/NAME, for the file of evaluation results. Raises UsageError, ValidationFailed.
+    benchmark: the hub's data set that hosts the benchmark, ORG/NAME, for the file of evaluation
+    results. Raises UsageError for results of several models, ValidationFailed.
     """
-    loaded = [x for x in read_loaded(results) if model in {None, x.model, x.result.backbone.ref}]
+    loaded = list(read_loaded(results))
     models = {(x.model, x.result.backbone.identity) for x in loaded}
     if len(models) != 1:
         listed = ", ".join(sorted({name for name, _ in models}))
         raise UsageError(
-            f"{results} has {len(models)} models{f' called {model}' if model else ''}",
-            fix=f"name one with -m: {listed}",
+            f"{results} holds several models: {listed}", fix="give the folder of one model"
         )
-    order = {name: number for number, name in enumerate(DATASET_TITLES)}  # that of the papers
-    chosen = [x.result for x in loaded]
-    chosen.sort(key=lambda r: (order.get(r.dataset.name, len(order)), r.column))
-    files = [write_card(folder, model or model_name(chosen[0].backbone), chosen)]
+    chosen = sorted((x.result for x in loaded), key=lambda result: result.column)
+    files = [write_card(folder, chosen)]
     return [*files, *([write_eval_results(folder, chosen, benchmark)] if benchmark else [])]
 
 
@@ -75,24 +68,17 @@ def write_eval_results(folder: Path, results: Sequence[Result], benchmark: str) 
             "dataset": {"id": benchmark, "task_id": re.sub(r"[ :/@]", "-", str(result.column))},
             "value": float(to_percent(result.score.mean)),
             "date": result.provenance.started[:10],
-            "notes": f"{describe_setting(result)}: {describe_score(result)}",
+            "notes": f"{result.column}: {describe_score(result)} %",
         }
         for result in results
     ]
-    head = "# Written by fsbench: accuracy in percent, see `notes` for the setting.\n"
-    text = head + yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
     path = folder / EVAL_FILE
-    write_atomic(path, text.encode())
+    write_atomic(path, yaml.safe_dump(entries, sort_keys=False, allow_unicode=True).encode())
     return path
 
 
-def describe_setting(result: Result) -> str:
-    """Return the column of a result without its data set, e.g. 5w1s/linear@ibm 64px."""
-    return str(result.column).removeprefix(f"{result.column.task.dataset}:")
-
-
 def describe_score(result: Result) -> str:
-    """Return the accuracy with its interval, what it is over, and why it is not official."""
+    """Return the accuracy (%) with its interval, what it is over, and why it is not official."""
     ci95, n = result.score.ci95, result.score.n
     half = "" if ci95 is None else f" ± {to_percent(ci95)}"
     unit = "episodes" if isinstance(result.spec, EpisodicSpec) else "test images"
@@ -100,40 +86,33 @@ def describe_score(result: Result) -> str:
     return f"{to_percent(result.score.mean)}{half} over {n} {unit}{flags}"
 
 
-def write_card(folder: Path, name: str, results: Sequence[Result]) -> Path:
-    """Write the section and tags of a model card; its other parts stay as they are."""
-    from huggingface_hub import ModelCard
-
+def write_card(folder: Path, results: Sequence[Result]) -> Path:
+    """Write the section of a model card; its other parts stay as they are."""
     path = folder / CARD
+    name = model_name(results[0].backbone)
     text = path.read_text("utf8") if path.is_file() else begin_card("fsbench", name)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2] or "\n"
-    card = ModelCard(f"{before.rstrip()}\n\n{BEGIN}\n{render_section(results)}\n{END}{after}")
-    data: Any = card.data
-    data.tags = list(dict.fromkeys([*(data.tags or []), *TAGS]))
-    write_atomic(path, str(card).encode())
+    section = f"{BEGIN}\n{render_section(results)}\n{END}"
+    write_atomic(path, f"{before.rstrip()}\n\n{section}{after}".encode())
     return path
 
 
 def begin_card(library: str, name: str) -> str:
     """Return the front matter and title of a new model card."""
-    return f"---\nlibrary_name: {library}\ntags: [{', '.join(TAGS)}]\n---\n\n# {name}\n"
+    tags = "fsbench, few-shot-learning"
+    return f"---\nlibrary_name: {library}\ntags: [{tags}]\n---\n\n# {name}\n"
 
 
 def render_section(results: Sequence[Result]) -> str:
     """Return the section of a model card as Markdown."""
-    names = [result.dataset.name for result in results]
-    rows = tuple(
-        (DATASET_TITLES.get(name, name), describe_setting(result), describe_score(result))
-        for name, result in zip(names, results, strict=True)
-    )
+    rows = tuple((str(result.column), describe_score(result)) for result in results)
     facts, version = results[0].backbone, results[0].provenance.fsbench
     note = (
         "± is the 95 % interval over episodes or test images, not over pretraining seeds. Weights "
         f"{facts.weights_hash[:12]}, frozen; features: {facts.features}; fsbench {version}."
     )
-    table = TextTable("Evaluation by fsbench", ("data set", "setting", "accuracy (%)"), rows, note)
-    return render_table(table)
+    return render_table(TextTable("Evaluation by fsbench", ("task", "accuracy (%)"), rows, note))
 
 
 def export_run(run: Path, folder: Path, *, report: Reporter = SILENT) -> list[Path]:

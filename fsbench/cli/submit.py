@@ -65,7 +65,6 @@ def submit(
 def export(
     source: Annotated[str, Argument(help="Results folder, or a pretraining run (run:DIR).")],
     output: Path = Option(Path("export"), "-o", "--output", help="Folder of the model."),
-    model: str | None = Option(None, "-m", "--model", help="Model, if the results are of several."),
     benchmark: str | None = Option(None, help="Data set of the benchmark on the hub, ORG/NAME."),
 ) -> None:
     """Write results for the Hugging Face hub, or a run as a folder that timm loads.
@@ -78,13 +77,10 @@ def export(
     from fsbench.api.export import export_results, export_run
 
     path = Path(source.removeprefix("run:"))
-    is_run = source.startswith("run:") or (path / "run.json").is_file()
-    if is_run:
-        if model is not None or benchmark is not None:
-            raise UsageError(
-                "--model and --benchmark belong to results", fix="export these afterwards"
-            )
+    if source.startswith("run:") or (path / "run.json").is_file():
+        if benchmark is not None:
+            raise UsageError("--benchmark belongs to results", fix="export these afterwards")
         files = export_run(path, output, report=console.reporter())
     else:
-        files = export_results(path, output, model=model, benchmark=benchmark)
+        files = export_results(path, output, benchmark=benchmark)
     typer.echo("\n".join(map(str, files)))
