@@ -10,6 +10,7 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import BALANCED, EpisodicSpec
 from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.results.assembly import add_results, key_of, read_by_key
+from fsbench.results.confusion import Confusion, count_confusions
 from fsbench.results.entry import Loaded
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_loaded
@@ -124,6 +125,14 @@ class Results(ShownAsTables, Sequence[Result]):
         """Return the results with their records, read from their folders."""
         stored = {path: read_by_key(path) for path in dict.fromkeys(self.paths)}
         return [stored[path][key_of(r)] for path, r in zip(self.paths, self, strict=True)]
+
+    def confusions(self) -> list[Confusion]:
+        """Return which classes are taken for which, for each result that holds predictions.
+
+        Each shows as a table; `to_frame()` is its matrix. Raises UsageError if no result holds any:
+        probes and entries of boards state what is right alone.
+        """
+        return count_confusions(self.load())
 
     def tables(self) -> list[TextTable]:
         """Return the table that people read, in percent: a column per model, a row per task."""

@@ -11,9 +11,13 @@ from fsbench.core.progress import format_count
 
 if TYPE_CHECKING:
     from fsbench.core.schema import Result
+    from fsbench.results.entry import Loaded
 
 Results = Annotated[list[Path], typer.Argument(help="Results folders or files.")]
 Parts = Annotated[list[Path], typer.Argument(help="Results folders of the parts.")]
+Confused = Annotated[
+    bool, typer.Option("--confusion", help="Print which classes are taken for which, per result.")
+]
 What = Annotated[str, typer.Argument(help="What to list; without it, what can be listed.")]
 Text = Annotated[str, typer.Argument(help="Only names that contain this, e.g. toy or resnet.")]
 
@@ -34,14 +38,30 @@ def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
 
 
 @options.command("show")
-def show(results: Results, as_json: options.Json = False) -> None:
+def show(results: Results, confusion: Confused = False, as_json: options.Json = False) -> None:
     """Verify results against their records and print them; several models become columns."""
     from fsbench.results.verification import read_loaded
 
     loaded = [one for path in results for one in read_loaded(path)]
+    if confusion:
+        print_confusions(loaded, as_json)
+        return
     print_results(
         [one.result for one in loaded], as_json=as_json, models=[one.model for one in loaded]
     )
+
+
+def print_confusions(loaded: "Sequence[Loaded]", as_json: bool) -> None:
+    """Print a table for each result that holds predictions, and how many hold none."""
+    from fsbench.results.confusion import count_confusions
+
+    confusions = count_confusions(loaded)
+    if left_out := len(loaded) - len(confusions):
+        console.log(f"{format_count(left_out, 'result')} without predicted classes left out")
+    if as_json:
+        console.emit_json([confusion.as_json() for confusion in confusions])
+    else:
+        console.show_tables([table for confusion in confusions for table in confusion.tables()])
 
 
 @options.command("results merge")

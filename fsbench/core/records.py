@@ -5,7 +5,7 @@ values never enter them.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,9 @@ class EpisodeRecords:
     dense_correct, dense_total (E, n_way) int64: of all images of each class that could have been a
     query, how many were right, and how many there are. The queries are a uniform draw from them, so
     both accuracies estimate the same. None where a protocol scores the queries alone.
+
+    predicted (E, n_way * n_query) uint8: the class 0..n_way-1 that each query was taken for, class
+    by class. No score depends on it. None in entries of boards, and for more than 256 classes.
     """
 
     index: NDArray[np.int64]
@@ -32,6 +35,7 @@ class EpisodeRecords:
     finite: NDArray[np.bool_]
     dense_correct: NDArray[np.int64] | None = None
     dense_total: NDArray[np.int64] | None = None
+    predicted: NDArray[np.uint8] | None = None
 
     @cached_property
     def right(self) -> NDArray[np.int64]:
@@ -69,8 +73,13 @@ def columns(records: "Records") -> dict[str, NDArray[Any]]:
     return {name: values for name, values in arrays.items() if values is not None}
 
 
+def without_predictions(records: "Records") -> "Records":
+    """Return the records as boards store them: what is right and wrong."""
+    return replace(records, predicted=None) if isinstance(records, EpisodeRecords) else records
+
+
 def concatenate(parts: list[EpisodeRecords]) -> EpisodeRecords:
-    """Concatenate the parts, sorted by episode index; keep dense outcomes if all have them."""
+    """Concatenate the parts, sorted by episode index; keep optional arrays that all have."""
     arrays = [columns(part) for part in parts]
     names = [name for name in arrays[0] if all(name in block for block in arrays)]
     joined = {name: np.concatenate([block[name] for block in arrays]) for name in names}

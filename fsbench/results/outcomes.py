@@ -8,6 +8,7 @@ A row is an episode, a learning rate of a linear probe, or a probe without train
                                        class, one class after the other, or over test images
     collapsed, finite      bool        of an episode
     dense_correct, _total  list        of an episode, by class, where all possible queries count
+    predicted              list        the class that each query of an episode was taken for
     lr, curve, ...         see fsbench.core.records.ProbeRecords
 
 Classes and images follow from the number of an episode and the spec, so they are not stored. Arrow
@@ -28,7 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records, columns
+from fsbench.core.records import (
+    EpisodeRecords,
+    ImageRecords,
+    ProbeRecords,
+    Records,
+    columns,
+    without_predictions,
+)
 from fsbench.core.specs import EpisodicSpec, ProbeSpec, Spec
 
 if TYPE_CHECKING:
@@ -40,6 +48,8 @@ MAX_BYTES = 256 * 2**20
 """Bounds of a file and of what it unpacks to; 600 episodes of 75 queries take 8 kB and 40 kB."""
 FAST, SMALL = 3, 19
 """Levels of compression while work runs, and of entries of a board, which are a third smaller."""
+OPTIONAL = ("dense_correct", "dense_total", "predicted")
+"""Columns that not all results of episodes have."""
 FIX = "restore the file from where it was computed, or delete its folder and evaluate again"
 
 
@@ -53,6 +63,7 @@ def column_types() -> dict[str, Any]:
         "correct": pa.binary(),
         **dict.fromkeys(("collapsed", "finite"), pa.bool_()),
         **dict.fromkeys(("dense_correct", "dense_total"), pa.list_(pa.int32())),
+        "predicted": pa.list_(pa.uint8()),
         "lr": pa.float64(),
         "curve": pa.list_(pa.float64()),
         **dict.fromkeys(("last", "best"), pa.binary()),
@@ -63,9 +74,12 @@ def column_types() -> dict[str, Any]:
 
 
 def digest_records(records: Records) -> str:
-    """Return the sha-256 over names, types, shapes and values: the file format has no part."""
+    """Return the sha-256 over names, types, shapes and values: the file format has no part.
+
+    Predicted classes have none either: a board stores what is right and wrong without them.
+    """
     digest = hashlib.sha256(type(records).__name__.encode())
-    for name, column in columns(records).items():
+    for name, column in columns(without_predictions(records)).items():
         values = np.ascontiguousarray(column)
         values = values.astype(values.dtype.newbyteorder("<"), copy=False)
         digest.update(f"\n{name} {values.dtype.str} {values.shape}\n".encode())
@@ -187,14 +201,14 @@ class OutcomeTable:
         shapes: spec, and number of episodes or test images, from result `first` on. Raises
         ValueError.
         """
-        names = [name for name in self.batch.schema.names if name.startswith("dense")]
+        names = [name for name in OPTIONAL if name in self.batch.schema.names]
 
-        def find_shape(i: int) -> tuple[type[Records], tuple[int, ...], int]:
+        def find_shape(i: int) -> tuple[type[Records], tuple[int, ...], object]:
             spec, n = shapes[i - first]
             if isinstance(spec, EpisodicSpec):
                 row = int(self.bounds[i])
-                has_dense = any(self.batch.column(name)[row].is_valid for name in names)
-                return EpisodeRecords, (spec.episode.n_way, spec.episode.n_query), has_dense
+                present = [self.batch.column(name)[row].is_valid for name in names]
+                return EpisodeRecords, (spec.episode.n_way, spec.episode.n_query), present
             return ProbeRecords if isinstance(spec, ProbeSpec) else ImageRecords, (n,), i
 
         records: list[Records] = []
@@ -237,6 +251,13 @@ def require_consistent(arrays: dict[str, NDArray[Any]], spec: Spec) -> None:
             right, total = arrays["dense_correct"], arrays["dense_total"]
             if not ((right >= 0) & (right <= total) & (total > 0)).all():
                 raise ValueError("more dense queries of a class are right than are there, or none")
+        if "predicted" in arrays:
+            n_way, n_query = arrays["correct"].shape[1:]
+            predicted, truth = arrays["predicted"], np.repeat(np.arange(n_way), n_query)
+            if predicted.shape[1:] != truth.shape or predicted.max() >= n_way:
+                raise ValueError(f"the predictions are not of {n_way} x {n_query} queries")
+            if ((predicted == truth) != arrays["correct"].reshape(predicted.shape)).any():
+                raise ValueError("a query is right with another class predicted, or wrong with its")
     elif isinstance(spec, ProbeSpec):
         if {arrays[name].shape[1] for name in arrays if name.endswith("curve")} != {spec.epochs}:
             raise ValueError(f"a curve of a probe does not have {spec.epochs} epochs")

@@ -34,11 +34,13 @@ def make_episode_records(
     """
     predicted = logits.argmax(dim=2)
     truth = torch.arange(logits.shape[2], device=logits.device).repeat_interleave(n_query)
+    has_few_classes = logits.shape[2] <= 1 << 8
     return EpisodeRecords(
         index=np.array([episode.index for episode in episodes], dtype=np.int64),
         correct=(predicted == truth).view(len(episodes), -1, n_query).cpu().numpy(),
         collapsed=(predicted == predicted[:, :1]).all(dim=1).cpu().numpy(),
         finite=torch.isfinite(logits).flatten(1).all(dim=1).cpu().numpy(),
+        predicted=predicted.to(torch.uint8).cpu().numpy() if has_few_classes else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,14 @@ def episodes(
         np.zeros(numbers.size, np.bool_),
         np.ones(numbers.size, np.bool_),
     )
+
+
+def predict(records: EpisodeRecords) -> EpisodeRecords:
+    """The records with predictions: a wrong query is taken for the class after its own."""
+    n_way, n_query = records.correct.shape[1:]
+    truth = np.repeat(np.arange(n_way), n_query)
+    wrong = ~records.correct.reshape(len(records.index), -1)
+    return replace(records, predicted=((truth + wrong) % n_way).astype(np.uint8))
 
 
 def probe_records(accuracy: float, name: str = "a", n_test: int = 37) -> ProbeRecords:

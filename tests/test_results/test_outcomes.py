@@ -32,7 +32,8 @@ def episodes(draw: st.DrawFn) -> Cell:
     index = draw(arrays(np.int64, n, elements=st.integers(0, 2**31 - 1)))
     correct = draw(arrays(np.bool_, (n, way, query)))
     spec = EpisodicSpec(episode=EpisodeSpec(n_way=way, n_query=query), image=SIZE)
-    return spec, n, EpisodeRecords(index, correct, draw(bits), draw(bits), *dense)
+    records = EpisodeRecords(index, correct, draw(bits), draw(bits), *dense)
+    return spec, n, fakes.predict(records) if draw(st.booleans()) else records
 
 
 @st.composite
@@ -70,7 +71,7 @@ def test_all_kinds_of_records_in_one_file_come_back_equal(cells: list[Cell]) -> 
 def some(dense: bool = False) -> EpisodeRecords:
     records = fakes.episodes(fakes.episodic(), fakes.dataset(), range(6), 0.6)
     counts = {"dense_correct": np.full((6, 5), 7), "dense_total": np.full((6, 5), 29)}
-    return replace(records, **counts) if dense else records
+    return replace(fakes.predict(records), **counts) if dense else records
 
 
 RIGHT = ImageRecords(np.arange(20) % 3 == 0)
@@ -163,6 +164,15 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "none right of none": (
         put("dense_total", lambda v: [x and [0] * 5 for x in v]), "than are there, or none"
+    ),
+    "a class that is not there": (
+        put("predicted", at(7, [5] * 25)), "the predictions are not of 5 x 5 queries"
+    ),
+    "predictions of fewer queries": (
+        put("predicted", lambda v: [x and x[:24] for x in v]), "the predictions are not of 5 x 5"
+    ),
+    "predictions that contradict the outcomes": (
+        put("predicted", lambda v: [x and [0] * 25 for x in v]), "right with another class"
     ),
     "a curve cut short": (put("curve", lambda v: [x and x[:2] for x in v]), "not have 3 epochs"),
     "one kind of counts": (lambda t: t.drop_columns(["dense_total"]), "not counted by class"),
