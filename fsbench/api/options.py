@@ -87,9 +87,7 @@ class ModelOptions(ReferenceOptions):
     pool: Literal["native", "cls", "avg", "cls+avg", "max"] = option(
         "native", "Model", "Pooling: native (the model's), cls, avg, cls+avg, max."
     )
-    layers: str = option(
-        "last", "Model", "Layers of features: last, last4 (last four blocks) or a module's name."
-    )
+    layers: str = option("last", "Model", "Layer of features: last, or the name of a module.")
     features: Literal["trunk", "head"] = option(
         "trunk", "Model", "trunk, or head: the class scores of a model that keeps its classifier."
     )

@@ -107,24 +107,22 @@ class Backbone:
         Parameters
         ----------
         module : torch.nn.Module
-            Network without its classifier. It is copied and stays as it is.
-        name : str
-            Name of the model in results.
+            Network without its classifier.
         input_size : int
-            Side in pixels that the network was trained at.
+            Side in pixels that the network was trained at; it has no default.
         mean, std : str, float or three floats
             Normalisation of images in [0, 1]: `imagenet`, `half`, `none`, a number, or one per
-            channel. Neither these nor the size has a default.
+            channel; no default.
         pool : {"native", "cls", "avg", "cls+avg", "max"}
             How one vector per image is taken: as the module returns it (native); first of the
             tokens (B, N, D); average or maximum over the patches or over maps (B, D, h, w).
         layers : str
-            `last`, `last4` (last four blocks, concatenated), or the name of a module of it.
+            `last`, or the name of a module whose output is taken.
         features : {"trunk", "head"}
             head: take the outputs of a classifier that was left on.
 
-        Raises UsageError for what is missing, a module that ends in its classifier or cannot be
-        pooled so, and a name that is no file name; CheckpointError as `load_backbone`.
+        Raises UsageError for what is missing or cannot be pooled so; CheckpointError as
+        `load_backbone`.
 
         Examples
         --------
@@ -173,7 +171,7 @@ class Backbone:
         size = loaded.preprocessing.input_size or loaded.test_size
         if not spec.is_native:
             with stream("pooling"):
-                module = FeatureReader(trunk, spec, ref, size, loaded.blocks)
+                module = FeatureReader(trunk, spec, ref, size)
             features = "".join((module.description, *features.partition(" (")[1:]))
         dim = count_features(module, size, ref)
         if spec.is_native and (source == IN_MEMORY or loaded.architecture.startswith("py:")):

@@ -32,8 +32,6 @@ NEEDED = ("input_size", "mean", "std")
 WRITTEN = ("model.safetensors", "pytorch_model.bin")
 """Weights that libraries write beside the config.json that describes them."""
 ENDINGS = re.compile(r"(\.(safetensors|pth|pt|ckpt|bin|tar|th))+$")
-UNREAD = re.compile(r"do_\w+|rescale\w*|image_mean|image_std|\w*channel_order|bgr|to_bgr|pad\w*")
-"""Names that change the input where they stand in a JSON of the user, which does not read them."""
 
 
 @dataclass(frozen=True)
@@ -101,17 +99,10 @@ def sidecar_path(path: Path) -> Path:
 def read_sidecar(path: Path, architecture: str) -> Preprocessing:
     """Return what the JSON files of this very checkpoint state.
 
-    Raises CheckpointError for values that no image can be normalised by, and for names that change
-    the input and are not read.
+    Raises CheckpointError for values that no image can be normalised by.
     """
     beside, config = sidecar_path(path), path.with_name("config.json")
-    content = read_json_beside(beside)
-    if unread := sorted(name for name in content if UNREAD.fullmatch(str(name))):
-        raise CheckpointError(
-            f"{beside} states {', '.join(unread)}, which fsbench does not read",
-            fix="state input_size, mean and std of images in [0, 1] as RGB alone",
-        )
-    preprocessing = parse_stated(content, beside)
+    preprocessing = parse_stated(read_json_beside(beside), beside)
     described = read_json_beside(config) if path.name in WRITTEN else {}
     stated = str(described.get("architecture")).removeprefix("fsbench_")
     if stated == re.split(r"[?.@]", architecture)[0]:

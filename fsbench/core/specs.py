@@ -124,9 +124,9 @@ class ImageSpec(Frozen):
 class FeatureSpec(Frozen):
     """Choice of features of a network, where it differs from what its source states.
 
-    pool: how tokens or maps become one vector; layers: `last`, `last4` for the last four blocks, or
-    the name of a module; head: features are the outputs of a classifier that was left on; mean,
-    std: normalisation instead of the source's. Canonical text has no field at its default.
+    pool: how tokens or maps become one vector; layers: `last`, or the name of a module; head:
+    features are the outputs of a classifier that was left on; mean, std: normalisation instead of
+    the source's. Canonical text has no field at its default.
     """
 
     pool: Pooling = omitted("native")

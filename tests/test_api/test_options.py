@@ -91,7 +91,7 @@ GIVEN: dict[str, Any] = {
     "arch": "resnet18",
     "random_init": 3,
     "pool": "max",
-    "layers": "last4",
+    "layers": "blocks.0",
     "features": "head",
     "mean": "0.5,0.5,0.5",
     "std": "imagenet",

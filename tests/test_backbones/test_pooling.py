@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 import fsbench
 from fsbench import backbones
-from fsbench.backbones.architectures import record_outputs
 from fsbench.backbones.base import feature_spec
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import BackboneFacts
@@ -42,12 +41,12 @@ def test_pooling_of_tokens_without_registers() -> None:
 
 
 def test_choices_are_part_of_the_identity_and_of_the_name() -> None:
-    native, pooled = load("timm/test_vit").facts, load("timm/test_vit", "avg", "last4").facts
+    native, pooled = load("timm/test_vit").facts, load("timm/test_vit", "avg", "blocks.1").facts
     assert native.weights_hash == pooled.weights_hash
     assert pooled.identity != native.identity == native.weights_hash
-    assert model_name(pooled) == "timm-test_vit-random0-avg-last4"
+    assert model_name(pooled) == "timm-test_vit-random0-avg-blocks.1"
     assert "feature_spec" not in native.model_dump(mode="json")
-    assert pooled.model_dump(mode="json")["feature_spec"] == {"pool": "avg", "layers": "last4"}
+    assert pooled.model_dump(mode="json")["feature_spec"] == {"pool": "avg", "layers": "blocks.1"}
     with pytest.raises(ValueError, match="mean differs"):
         BackboneFacts.model_validate(
             {**native.model_dump(), "feature_spec": {"mean": [0.1, 0.1, 0.1]}}
@@ -60,40 +59,6 @@ def test_native_equals_the_pooling_that_the_facts_state(name: str) -> None:
     pool = "cls" if native.facts.features.endswith("cls token") else "avg"
     x = images(native)
     torch.testing.assert_close(load(f"timm/{name}", pool).module(x), native.module(x))
-
-
-@pytest.mark.parametrize(
-    ("ref", "blocks", "norm", "pool"),
-    [
-        ("timm/test_vit", "blocks", "norm", "cls"),
-        ("timm/test_vit", "blocks", "norm", "avg"),
-        ("timm/test_vit", "blocks", "norm", "cls+avg"),
-        ("open_clip:ViT-S-32-alt", "transformer.resblocks", "ln_post", "cls"),
-    ],
-)
-def test_last4_follows_the_linear_evaluation_of_dinov2(
-    ref: str, blocks: str, norm: str, pool: str
-) -> None:
-    if "open_clip" in ref:
-        pytest.importorskip("open_clip")
-    backbone = load(ref, pool, "last4")
-    net: Any = backbone.module.get_submodule("module")
-    names = [f"{blocks}.{i}" for i, _ in enumerate(net.get_submodule(blocks))][-4:]
-    with torch.no_grad(), record_outputs(net, names) as outputs:
-        features = backbone.module(images(backbone, backbone.facts.input_size))
-        normed = [net.get_submodule(norm)(outputs[name]) for name in names]
-    tokens, means = [o[:, 0] for o in normed], [o[:, 1:].mean(1) for o in normed]
-    expected = {"cls": tokens, "avg": means, "cls+avg": [*tokens, means[-1]]}[pool]
-    torch.testing.assert_close(features, torch.cat(expected, 1))
-    assert backbone.facts.features.endswith("of the last 4 blocks")
-
-
-def test_last4_of_our_own_networks_takes_their_blocks() -> None:
-    backbone = load("fsbench/toy_resnet", layers="last4")
-    assert backbone.facts.feature_dim == 8 + 16 + 32 + 64
-    last = load("fsbench/toy_resnet")
-    x = images(last, 32)
-    torch.testing.assert_close(backbone.module(x)[:, -64:], last.module(x))
 
 
 def test_a_module_by_its_name_before_later_ones_change_it_in_place() -> None:
@@ -115,7 +80,6 @@ def test_a_module_by_its_name_before_later_ones_change_it_in_place() -> None:
         ("timm/test_resnet", "cls", "last", "has no cls token", "avg or max"),
         ("timm/test_resnet", "avg", "layer5", "unknown layer .* 'layer5'", "layer4"),
         ("fsbench/toy_resnet", "max", "last", "one vector per image", "--layers"),
-        ("torchvision/squeezenet1_1", "avg", "last4", "does not say which", "with --layers"),
         ("timm/test_resnet", "avg", "global_pool", "one vector per image", "--pool out"),
         ("timm/test_vit", "native", "patch_embed.proj", "has no cls token", "avg or max"),
     ],

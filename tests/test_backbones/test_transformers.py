@@ -36,7 +36,6 @@ TEXT = {**WIDTH, "vocab_size": 20, "intermediate_size": 32}
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit": ("ViTConfig", VIT),
     "dinov2": ("Dinov2Config", {**GRID, **WIDTH, "mlp_ratio": 2}),
-    "deep": ("Dinov2Config", {**GRID, **WIDTH, "mlp_ratio": 2, "num_hidden_layers": 5}),
     "registers": ("Dinov2WithRegistersConfig", {**GRID, **WIDTH, "mlp_ratio": 2}),
     "resnet": ("ResNetConfig", {
         "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "layer_type": "basic"}),
@@ -133,20 +132,6 @@ def test_the_commit_of_a_hub_model_is_recorded(
     with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
         backbones.load_backbone("transformers:org/other")
     assert "HF_HUB_OFFLINE" in caught.value.fix
-
-
-def test_the_last_four_blocks(tmp_path: Path) -> None:
-    model = save_model(tmp_path, "deep", **STATED)
-    backbone = load(tmp_path, pool="cls+avg", layers="last4")
-    x = backbone.normalised(IMAGES)
-    with torch.no_grad():
-        states = model(x, output_hidden_states=True).hidden_states[-4:]
-        last = model(x).last_hidden_state
-        expected = [*(model.layernorm(state)[:, 0] for state in states), last[:, 1:].mean(1)]
-        torch.testing.assert_close(backbone.module(x), torch.cat(expected, 1))
-    save_model(tmp_path / "small", "dinov2", **STATED)
-    with pytest.raises(UsageError, match="fewer than 4 blocks"):
-        load(tmp_path / "small", layers="last4")
 
 
 @pytest.mark.parametrize(

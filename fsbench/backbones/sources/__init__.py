@@ -71,8 +71,7 @@ class LoadedNetwork:
 
     features: how they are computed; preprocessing: what is known of it; test_size: side (px) of
     images that the network takes, to test it with; more: further fields of BackboneFacts (recipe,
-    steps, ...); blocks: names of the modules that end its blocks, where the source has them and the
-    module has no `forward_intermediates`; hint: how else to state what is unknown, for its error.
+    steps, ...); hint: how else to state what is unknown, for its error.
     """
 
     module: nn.Module
@@ -81,7 +80,6 @@ class LoadedNetwork:
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     test_size: int = 224
     more: dict[str, Any] = field(default_factory=dict)
-    blocks: tuple[str, ...] = ()
     hint: str = ""
 
 

@@ -45,14 +45,12 @@ def build_network(
     architecture = architecture.at(input_size or architecture.input_size)
     full_name = f"fsbench/{name}" + ("" if width is None else f"@{width}")
     module = architecture.build(0, width)
-    ours = not name.startswith("timm/")
     return LoadedNetwork(
         module=module,
-        architecture=full_name if ours else name,
+        architecture=name if name.startswith("timm/") else full_name,
         features=architecture.features,
         preprocessing=Preprocessing.stated(
             DEFAULT, input_size=architecture.input_size, mean=IMAGENET_MEAN, std=IMAGENET_STD
         ),
         test_size=architecture.input_size,
-        blocks=tuple(block[-1] for block in architecture.roles(module).blocks) if ours else (),
     )

@@ -66,30 +66,19 @@ class VisionModel(nn.Module):
         side = size // (patch if isinstance(patch, int) else patch[0])
         self.num_prefix_tokens = max(tokens.shape[1] - side**2, 0) if tokens.ndim == 3 else 0
 
-    def call(self, images: Tensor, **options: Any) -> Any:
+    def call(self, images: Tensor) -> Any:
         """Call the model, without random masks."""
+        options: dict[str, Any] = dict.fromkeys(self.options, True)
         if self.flipped:
             images = images.flip(1)
         if self.masks:
             patch = self.model.config.patch_size
             n = images.shape[-1] // patch * (images.shape[-2] // patch)
             options["noise"] = torch.arange(n, device=images.device).expand(len(images), n)
-        return self.model(pixel_values=images, **dict.fromkeys(self.options, True), **options)
+        return self.model(pixel_values=images, **options)
 
     def forward_features(self, images: Tensor) -> Tensor:
         return self.call(images).last_hidden_state  # type: ignore[no-any-return]
-
-    def forward_intermediates(
-        self, images: Tensor, indices: int, intermediates_only: bool = True
-    ) -> list[Tensor]:
-        """Return the outputs of the last blocks; of a plain transformer after its last norm."""
-        output = self.call(images, output_hidden_states=True)
-        states = list(output.hidden_states[1:][-indices:])
-        norms = (getattr(self.model, name, None) for name in ("layernorm", "post_layernorm"))
-        norm = next((norm for norm in norms if norm is not None), None)
-        if norm is None or len({state.shape for state in states}) > 1:
-            return states
-        return [norm(state) for state in states]
 
     def forward(self, images: Tensor) -> Tensor:
         output = self.call(images)
@@ -114,15 +103,10 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
     local = Path(request.name).is_dir()
     name, _, revision = (request.name, "", "") if local else request.name.partition("@")
-    bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
-    try:
-        with library_access(request):
-            model, folder = load_model(name, revision or "main", request.random_init is None)
-            preprocessing, flipped = measure_processor(folder)
-    finally:
-        if bars:
-            logging.enable_progress_bar()
+    with library_access(request):
+        model, folder = load_model(name, revision or "main", request.random_init is None)
+        preprocessing, flipped = measure_processor(folder)
     size: Any = getattr(model.config, "image_size", None)
     size = size if isinstance(size, int | None) else size[-1]
     stated = preprocessing.over(Preprocessing.stated("config.json", input_size=size))
