@@ -23,12 +23,12 @@ Row = dict[str, Any]
 MAX_FIGURES = 4
 """Published figures that a table lists; more are counted."""
 BRIEF = {
-    "methods": ("method", "from", "does"),
+    "methods": ("method", "does"),
     "recipes": ("recipe", "method", "architecture", "source", "px", "rounds x epochs", "row"),
-    "datasets": ("data set", "from", "domain", "classes", "images", "title"),
+    "datasets": ("data set", "domain", "classes", "images", "title"),
     "protocols": ("protocol", "pool", "track", "px"),
-    "heads": ("head", "from", "does"),
-    "analyses": ("analysis", "from", "finds", "needs"),
+    "heads": ("head", "does"),
+    "analyses": ("analysis", "finds", "needs"),
     "entries": ("entry", "kind", "results"),
 }
 """Columns of the table of a listing, where --json has more."""

@@ -12,7 +12,7 @@ from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.results.assembly import add_results, key_of, read_by_key
 from fsbench.results.confusion import Confusion, count_confusions
 from fsbench.results.entry import Loaded
-from fsbench.results.table import build_table
+from fsbench.results.table import build_tables
 from fsbench.results.verification import read_loaded
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ class Results(ShownAsTables, Sequence[Result]):
         return count_confusions(self.load())
 
     def tables(self) -> list[TextTable]:
-        """Return the table that people read, in percent: a column per model, a row per task."""
-        return [build_table(self, self.models)]
+        """Return the tables that people read, in percent: a column per model, a row per task."""
+        return build_tables(self, self.models)
 
 
 def load_results(folder: str | Path) -> Results:

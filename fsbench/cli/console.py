@@ -79,11 +79,11 @@ def text_of(value: Any) -> str:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print one table to stdout; columns with one text in all rows move into the title."""
+    """Print one table to stdout."""
     from fsbench.core.tables import TextTable
 
     texts = tuple(tuple(map(text_of, row)) for row in rows)
-    show_tables([TextTable(title, tuple(columns), texts).share()])
+    show_tables([TextTable(title, tuple(columns), texts)])
 
 
 def show_tables(tables: "Sequence[TextTable]") -> None:

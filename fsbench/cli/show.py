@@ -77,17 +77,9 @@ def print_results(
     results: "Sequence[Result]", as_json: bool = False, models: Sequence[str] | None = None
 ) -> None:
     """Print one table per track, or a JSON list of records with `mean`."""
-    from fsbench.core.tasks import by_track
     from fsbench.results import table
 
     if as_json:
         console.emit_json([table.result_as_json(result) for result in results])
-        return
-    tracks = by_track(result.column for result in results)
-    tables = []
-    for track, columns in tracks.items():
-        chosen = [i for i, result in enumerate(results) if result.column in columns]
-        names = models and [models[i] for i in chosen]
-        title = "results" if len(tracks) == 1 else f"results {track.label}"
-        tables.append(table.build_table([results[i] for i in chosen], names, title))
-    console.show_tables(tables)
+    else:
+        console.show_tables(table.build_tables(results, models))

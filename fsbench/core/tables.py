@@ -2,7 +2,7 @@
 
 Numbers are never broken over lines and never shortened. Where the width is too small, texts wrap
 first, then parts of the table are left out in a stated order: what the table names as optional
-(dense rows, in-domain accuracies, flags), then the intervals, then columns from the right.
+(dense rows, in-domain accuracies, flags), then columns from the right.
 """
 
 import re
@@ -26,7 +26,6 @@ BREAKS = re.compile(r"(?<=\s)|(?<=[-+/=:@,])(?!\d)")
 """Positions where a text may wrap: after a separator, never before a digit."""
 INSIDE = re.compile(r"[\d.,][\d.,]")
 """Two characters of one number."""
-INTERVAL, INTERVALS = re.compile(r" ± \d+(\.\d+)?"), "intervals"
 
 
 @dataclass(frozen=True)
@@ -66,18 +65,6 @@ class TextTable:
         rows = tuple(tuple(row[i] for i in at) for row in self.rows)
         return replace(self, columns=tuple(self.columns[i] for i in at), rows=rows)
 
-    def share(self) -> "TextTable":
-        """Move columns into the title in which several rows hold the same text, but no numbers."""
-        table, parts = self, []
-        for i, name in enumerate(self.columns):
-            texts = [row[i] for row in self.rows]
-            is_empty = set(texts) <= {"", "-"}
-            is_shared = len(set(texts)) == 1 < len(texts) and i >= self.keys
-            if is_shared and (is_empty or not is_numeric(texts)):
-                parts += [] if is_empty else [f"{name} {texts[0]}"]
-                table = table.without(name)
-        return replace(table, title=" · ".join([self.title, *parts]))
-
 
 def fit_table(table: TextTable, width: int | None) -> tuple[TextTable, list[str]]:
     """Return the part of a table that fits, and the names of what it leaves out.
@@ -86,11 +73,10 @@ def fit_table(table: TextTable, width: int | None) -> tuple[TextTable, list[str]
     """
     omitted: list[str] = []
     last_resort = reversed(table.columns[table.keys + 1 :])
-    for name in (*table.optional, INTERVALS, *last_resort):
+    for name in (*table.optional, *last_resort):
         if width is None or full_width(share_width(table, 0)) <= width:
             break
-        rows = tuple(tuple(INTERVAL.sub("", text) for text in row) for row in table.rows)
-        smaller = replace(table, rows=rows) if name == INTERVALS else table.without(name)
+        smaller = table.without(name)
         omitted += [name] if smaller != table else []
         table = smaller
     return table, omitted
@@ -102,9 +88,7 @@ def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[Te
     A table without any of them is left as it is. Raise UnknownName for a name that none has.
     """
     chosen, unknown = [], set(names)
-    for table in tables:
-        if not {*table.columns} >= {*names}:
-            table = table.complete
+    for table in [table.complete for table in tables]:
         columns = {
             column: name
             for name in names
@@ -114,7 +98,7 @@ def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[Te
         unknown -= set(columns.values())
         chosen.append(replace(table.select(list(columns)), optional=()) if columns else table)
     for name in sorted(unknown):
-        raise UnknownName("column", name, {c for t in tables for c in t.complete.columns[t.keys :]})
+        raise UnknownName("column", name, {c for t in chosen for c in t.columns[t.keys :]})
     return chosen
 
 

@@ -14,9 +14,9 @@ images of the user may contain `:`, `/` and `@`, so what follows it counts only 
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -82,29 +82,8 @@ def _user_pattern(heads: tuple[Adaptation, ...]) -> re.Pattern[str]:
     )
 
 
-class _Identity:
-    """An identity that pydantic reads from its text and writes as its text."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls: Any, source: Any, handler: Any) -> CoreSchema:
-        parse = lru_cache(maxsize=4096)(cls.parse)
-
-        def read(value: object) -> Any:
-            if isinstance(value, cls):
-                return value
-            if not isinstance(value, str) or len(value) > 2000:
-                raise ValueError("it is no text of at most 2000 characters")
-            try:
-                return parse(value)
-            except UsageError as error:
-                raise ValueError(error.message) from error
-
-        text = core_schema.to_string_ser_schema()
-        return core_schema.no_info_plain_validator_function(read, serialization=text)
-
-
 @dataclass(frozen=True)
-class TaskId(_Identity):
+class TaskId:
     """A data set with an episodic setting or a probe: the unit of evaluation.
 
     dataset: name of a data set, folder:DIR or hf-hub:ORG/NAME; an episodic task has n_shot, head
@@ -156,10 +135,11 @@ class TaskId(_Identity):
 
 
 @dataclass(frozen=True)
-class ColumnId(_Identity):
+class ColumnId:
     """Identity of a table column: a task, the input size (px) and the spec's variant.
 
-    variant: the words of a spec that must never pass for its default, e.g. bn-train.
+    variant: the words of a spec that must never pass for its default, e.g. bn-train. In records a
+    column is its text.
     """
 
     task: TaskId
@@ -183,6 +163,21 @@ class ColumnId(_Identity):
         if isinstance(spec, EpisodicSpec) and spec.episode.n_query != EpisodeSpec().n_query:
             variant += (f"n_query={spec.episode.n_query}",)
         return cls(task.in_results, spec.image.input_size, variant)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        def read(value: object) -> ColumnId:
+            if isinstance(value, cls):
+                return value
+            if not isinstance(value, str) or len(value) > 2000:
+                raise ValueError("it is no text of at most 2000 characters")
+            try:
+                return cls.parse(value)
+            except UsageError as error:
+                raise ValueError(error.message) from error
+
+        text = core_schema.to_string_ser_schema()
+        return core_schema.no_info_plain_validator_function(read, serialization=text)
 
     def __str__(self) -> str:
         return " ".join([str(self.task), f"{self.input_size}px", *self.variant])
@@ -419,22 +414,3 @@ class Track(Frozen):
         words += [TRANSDUCTIVE] if self.transductive else []
         words += [self.data, "extra columns" if self.extra else None]
         return " ".join(filter(None, words))
-
-    def takes(self, other: "Track") -> bool:
-        """Return whether results of the other track belong here: probes have no protocol."""
-        protocol = other.protocol or self.protocol
-        return other.model_copy(update={"protocol": protocol}) == self
-
-
-def by_track(columns: Iterable[ColumnId]) -> dict[Track, list[ColumnId]]:
-    """Return the columns of each track, each once, in the order given.
-
-    A probe joins every track of its input size that takes it, and has its own if there is none.
-    """
-    tracks = {column: Track.of(column) for column in columns}
-    episodic = dict.fromkeys(track for track in tracks.values() if track.protocol)
-    alone = [t for t in tracks.values() if not any(track.takes(t) for track in episodic)]
-    return {
-        track: [column for column, t in tracks.items() if track.takes(t)]
-        for track in dict.fromkeys([*episodic, *alone])
-    }

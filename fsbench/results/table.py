@@ -15,7 +15,7 @@ from fsbench.core.schema import Analysis, Result, ScoreRecord
 from fsbench.core.specs import BALANCED, ProbeSpec
 from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
-from fsbench.core.tasks import ColumnId
+from fsbench.core.tasks import ColumnId, Track
 from fsbench.results import summary
 from fsbench.results.names import ORDER, model_name
 
@@ -28,16 +28,32 @@ DIFFERENCE_NOTE = (
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
-def build_table(
-    results: Sequence[Result], models: Sequence[str] | None = None, name: str = "results"
-) -> TextTable:
+def build_tables(results: Sequence[Result], models: Sequence[str] | None = None) -> list[TextTable]:
+    """Return one table per track: two protocols or input sizes share none, and probes have theirs.
+
+    models: the model of each result; by default the name that its reference gives.
+    """
+    names = models or [model_name(result.backbone) for result in results]
+    tracks: dict[Track, list[int]] = {}
+    for i, result in enumerate(results):
+        tracks.setdefault(Track.of(result.column), []).append(i)
+    return [
+        build_table(
+            [results[i] for i in rows],
+            [names[i] for i in rows],
+            "results" if len(tracks) == 1 else f"results {track.label}",
+        )
+        for track, rows in tracks.items()
+    ]
+
+
+def build_table(results: Sequence[Result], models: Sequence[str], name: str) -> TextTable:
     """Return one column per model and one row per task: mean ± 95 % interval, '-' where absent.
 
-    models: the model of each result; by default the name that its reference gives. The start of
-    the weights hash is added where two weights share a name. Head, protocol, input size and flags
-    that all rows share stand in the title.
+    The start of the weights hash is added where two weights share a name. Head, protocol, input
+    size and flags that all rows share stand in the title.
     """
-    labels = distinct_labels(results, models or [model_name(r.backbone) for r in results])
+    labels = distinct_labels(results, models)
     rows: dict[ColumnId, dict[str, list[tuple[ScoreRecord, Result]]]] = {}
     for label, result in zip(labels, results, strict=True):
         for column, score in list_scores(result):

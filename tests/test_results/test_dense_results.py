@@ -14,7 +14,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.results.entry import ENTRY_FILE, write_entry
 from fsbench.results.outcomes import digest_records
-from fsbench.results.table import build_table
+from fsbench.results.table import build_tables
 from fsbench.results.verification import find_entries, read_one_result
 
 TOTAL = 29
@@ -43,7 +43,7 @@ def test_its_score_is_that_of_classes_that_count_alike_in_a_row_after_the_other(
     values = records.dense_correct.mean(axis=1) / TOTAL
     assert (score.n, score.mean) == (40, pytest.approx(values.mean()))
     assert score.ci95 == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(40))
-    shown = build_table([result])
+    shown = build_tables([result])[0]
     assert not any(row[0].endswith("dense") for row in shown.rows), "only --wide shows it"
     rows, task = shown.complete.rows, "folder-blobs:5w1s n_query=5"
     assert [row[0] for row in rows[:2]] == [task, f"{task} dense"]
@@ -56,7 +56,7 @@ def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -
     assert result.dense is None
     (folder,) = find_entries(tmp_path)
     assert "dense" not in json.loads((folder / ENTRY_FILE).read_text())["results"][0]
-    shown = build_table([result])
+    shown = build_tables([result])[0]
     assert len(shown.rows) == 2, "the task and the source"
     assert not any("dense" in text for text in [*shown.columns, shown.note])
     plain = fakes.episodes(fakes.episodic(), fakes.dataset(), range(3), 0.6)

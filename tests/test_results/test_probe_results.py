@@ -17,7 +17,7 @@ from fsbench.results import summary
 from fsbench.results.entry import write_entry
 from fsbench.results.outcomes import digest_records
 from fsbench.results.summary import scored_images
-from fsbench.results.table import build_table
+from fsbench.results.table import build_tables
 from fsbench.results.verification import find_entries, read_loaded
 from leaderboard.ranking.outcomes import extract_outcomes
 
@@ -131,7 +131,7 @@ def test_both_scores_of_unequal_classes_are_in_results_and_tables(tmp_path: Path
     assert result.other is not None
     assert result.score.mean == 0.7
     assert result.other.mean == pytest.approx((1 + 0.5 + 0 + 0) / 4)
-    table = build_table([result])
+    table = build_tables([result])[0]
     assert {row[0]: row[1].split()[0] for row in table.rows[:3]} == {
         "folder-blobs:knn": "70.00",
         "folder-blobs:knn balanced accuracy": "37.50",
@@ -140,7 +140,7 @@ def test_both_scores_of_unequal_classes_are_in_results_and_tables(tmp_path: Path
     assert "mean over the classes" in table.note
     official = write(tmp_path / "b", BALANCED, ImageRecords(rows(7)[0]), UNEQUAL)
     assert (official.score, official.other) == (result.other, result.score)
-    shown = {row[0]: row[1].split()[0] for row in build_table([official]).rows[:3]}
+    shown = {row[0]: row[1].split()[0] for row in build_tables([official])[0].rows[:3]}
     assert shown["folder-blobs:knn balanced"] == "37.50"
     assert shown["folder-blobs:knn balanced top-1"] == "70.00"
     assert read(tmp_path) == [result, official]
@@ -153,7 +153,7 @@ def test_equal_classes_have_one_score(tmp_path: Path) -> None:
     even = write(tmp_path / "b", NEIGHBOURS, ImageRecords(rows(6, n=12)[0]), (2,) * 6)
     assert even.other is not None
     assert even.other.mean == even.score.mean == 0.5
-    assert [row[0] for row in build_table([even]).rows[:-1]] == ["folder-blobs:knn 32px"]
+    assert [row[0] for row in build_tables([even])[0].rows[:-1]] == ["folder-blobs:knn 32px"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_outcomes_of_balanced_accuracy_average_to_it(tmp_path: Path) -> None:
 def test_both_rules_are_rows_of_the_table_with_the_source_accuracy(tmp_path: Path) -> None:
     results = [write(tmp_path, PUBLISHED, records()), write(tmp_path, HONEST, records())]
     results.append(write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0])))
-    table = build_table(results)
+    table = build_tables(results)[0]
     shown = {row[0]: row[1].split()[0] for row in table.rows}
     assert table.title.startswith("results: 32px")
     assert shown == {
@@ -207,6 +207,6 @@ def test_both_rules_are_rows_of_the_table_with_the_source_accuracy(tmp_path: Pat
     ):
         assert text in table.note
     assert "±" in table.rows[2][1]
-    table = build_table([write(tmp_path, PLAIN, records(False))])
+    table = build_tables([write(tmp_path, PLAIN, records(False))])[0]
     assert [row[0] for row in table.rows[:-1]] == ["folder-blobs:probe 32px"]
     assert "held" not in table.note

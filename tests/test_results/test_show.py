@@ -18,17 +18,18 @@ def test_several_models_stand_side_by_side(tmp_path: Path, cli: CommandLine) -> 
     b = fakes.write(tmp_path / "y", 0.8, name="b")
     probe = fakes.write_probe(tmp_path / "y", name="b")
     shown = cli("show", tmp_path / "x", tmp_path / "y")
-    lines = {line.split("  ")[0].strip(): line for line in shown.out.splitlines() if line.strip()}
-    assert shown.out.splitlines()[0] == "results: linear@ibm 32px · custom"
-    assert lines["task"].split() == ["task", "my-net", "b", "difference", "flags"]
+    printed = [line for line in shown.out.splitlines() if line.strip()]
+    lines = {line.split("  ")[0].strip(): line for line in reversed(printed)}
+    assert "results ibm 32px: linear@ibm · custom" in shown.out.splitlines()
+    assert lines["task"].split() == ["task", "my-net", "b", "difference"]
     one = lines["folder-blobs:5w1s n_query=5"]
     for score in (a.score, b.score):
         assert f"{100 * score.mean:.2f} ± {100 * (score.ci95 or 0):.2f}" in one
-    assert one.split()[-2:] == [f"{100 * (b.score.mean - a.score.mean):+.2f}", "-"]
-    assert lines["folder-blobs:5w5s n_query=5"].split()[-3:] == ["-", "-", "-"]
-    assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe"]
-    assert lines["folder-blobs:probe"].split()[-1] == "derived"
-    assert lines["source (in-domain)"].split()[-4:] == ["25.00", "25.00", "-", "-"]
+    assert one.split()[-1] == f"{100 * (b.score.mean - a.score.mean):+.2f}"
+    assert lines["folder-blobs:5w5s n_query=5"].split()[-2:] == ["-", "-"]
+    assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe 32px"]
+    assert "results 32px · custom · derived" in shown.out.splitlines()
+    assert lines["source (in-domain)"].split()[-3:] == ["25.00", "25.00", "-"]
     assert "second minus first of two models" in shown.err
     assert "as SEAL reports" in shown.err
     assert "timm's tag" not in shown.err
@@ -37,12 +38,13 @@ def test_several_models_stand_side_by_side(tmp_path: Path, cli: CommandLine) -> 
 
 def test_rows_are_sorted_weights_of_one_name_told_apart_and_collapses_noted(tmp_path: Path) -> None:
     results = [fakes.write(tmp_path, shots=k) for k in (20, 1, 5)] + [fakes.write_probe(tmp_path)]
-    rows = table.build_table(results).rows
-    tasks = [row[0].partition(":")[2].split("/")[0].split(" ")[0] for row in rows[:-1]]
-    assert tasks == ["probe", "5w1s", "5w5s", "5w20s"]
+    episodic, probed = table.build_tables(results)
+    tasks = [row[0].partition(":")[2].split("/")[0].split(" ")[0] for row in episodic.rows[:-1]]
+    assert tasks == ["5w1s", "5w5s", "5w20s"]
+    assert probed.rows[0][0].startswith("folder-blobs:probe")
     other = fakes.write(tmp_path, backbone=fakes.facts(weights_hash="0" * 64))
     other = other.model_copy(update={"collapsed": 2, "non_finite": 1})
-    shown = table.build_table([results[0], other])
+    (shown,) = table.build_tables([results[0], other])
     label = f"a {fakes.facts().weights_hash[:6]}"
     assert shown.columns == ("task", label, "a 000000", "difference")
     note = (
