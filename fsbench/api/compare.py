@@ -5,6 +5,7 @@ p-value of a sign-flip permutation test, and effect sizes. A track here is one h
 input size: their results, and those of probes, are never averaged together.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -330,7 +331,7 @@ def measure_gap(
     """Return the gap of the unweighted mean over these tasks."""
     gaps, draws = [x.gaps for x in pairs], [x.draws for x in pairs]
     [paired] = statistics.measure_rows([gaps], [draws])
-    sd = statistics.overall_sd(gaps, draws)
+    sd = paired.se * math.sqrt(paired.fewest)
     half = paired.ci95
     if paired.fewest < FEW and paired.se > 0:
         half = compute_student_interval(paired.gap, paired.se, paired.freedom).ci95

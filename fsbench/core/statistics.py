@@ -1,13 +1,11 @@
 """Statistics of episode accuracies: mean and interval, paired difference, Holm's correction.
 
-The interval is 1.96 * s / sqrt(n) with ddof 1. Of the official codes, IBM/cdfsl-benchmark prints
-the one with ddof 0 (finetune.py) and cpphoo/STARTUP saves the one with ddof 1 (compile_result.py);
-at 600 episodes they differ by less than 0.001 points. It covers the sampling of episodes only, not
-pretraining seeds. All values are fractions in [0, 1].
+The interval is 1.96 * s / sqrt(n) with ddof 1, as in cpphoo/STARTUP (compile_result.py); ddof 0 of
+IBM/cdfsl-benchmark (finetune.py) differs by less than 0.001 points at 600 episodes. It covers the
+sampling of episodes, not pretraining seeds. All values are fractions in [0, 1].
 
-If all n outcomes are 0, or all are 1, their spread is 0, and the half-width is the distance to the
-bound of Wilson's interval of n trials, z²/(n + z²); the queries of an episode share a classifier
-and count as one trial.
+If all n outcomes are 0, or all are 1, the half-width is the distance to the bound of Wilson's
+interval of n trials, z²/(n + z²); the queries of an episode count as one trial.
 """
 
 import math
@@ -112,10 +110,7 @@ def paired(a: Sequence[Numbers], b: Sequence[Numbers], draws: Sequence[str] = ()
 
 
 def measure_rows(rows: Sequence[Sequence[Numbers]], draws: Sequence[Sequence[str]]) -> list[Paired]:
-    """Return the unweighted mean over columns (n,) of each row with its error; rows alike at once.
-
-    draws: of each row as in `paired`.
-    """
+    """Return the mean over columns (n,) of each row and its error; draws: as in `paired`."""
     alike: dict[tuple[tuple[str, ...], tuple[int, ...]], list[int]] = {}
     for i, (row, names) in enumerate(zip(rows, draws, strict=True)):
         alike.setdefault((tuple(names), tuple(column.size for column in row)), []).append(i)
@@ -124,7 +119,7 @@ def measure_rows(rows: Sequence[Sequence[Numbers]], draws: Sequence[Sequence[str
         columns = [np.stack(column) for column in zip(*(rows[i] for i in positions), strict=True)]
         means = np.stack([column.mean(axis=1) for column in columns], axis=1).mean(axis=1)
         groups = _grouped(columns, names)
-        squares = np.stack([_spread(group, is_of_mean=True) for group in groups]) ** 2
+        squares = np.stack([_standard_error(group) for group in groups]) ** 2
         errors = np.sqrt(sum(squares)) / len(columns)  # in order, for one row as for many
         freedoms = combine_freedom(squares, [min(g.shape[1] for g in group) for group in groups])
         numbers = np.stack([means, errors, freedoms], axis=1).tolist()
@@ -134,10 +129,7 @@ def measure_rows(rows: Sequence[Sequence[Numbers]], draws: Sequence[Sequence[str
 
 
 def paired_by_seed(gaps: Sequence[float]) -> Paired:
-    """Return the mean of gaps, one per seed, with Student's t test.
-
-    Below two seeds, and if all gaps are equal, their spread is unknown: nan errors, and p = 1.
-    """
+    """Return the mean of gaps, one per seed, with Student's t test; p = 1 where all are equal."""
     gap, n = float(np.mean(gaps)), len(gaps)
     if np.ptp(gaps) < 1e-9:
         return Paired(gap, math.nan, 1.0, n)
@@ -176,14 +168,6 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(x) for x in adjusted]
 
 
-def overall_sd(gaps: Sequence[Numbers], draws: Sequence[str] = ()) -> float:
-    """Return the per-episode standard deviation of the mean over columns of equal length.
-
-    Divided by sqrt(n), it is the standard error for n episodes per column. draws: as in `paired`.
-    """
-    return math.sqrt(sum(_spread(group) ** 2 for group in _grouped(gaps, draws))) / len(gaps)
-
-
 def _grouped(gaps: Sequence[Numbers], draws: Sequence[str]) -> list[list[Numbers]]:
     """Return the columns in groups over the same episodes."""
     groups: dict[str | int, list[Numbers]] = {}
@@ -192,18 +176,18 @@ def _grouped(gaps: Sequence[Numbers], draws: Sequence[str]) -> list[list[Numbers
     return list(groups.values())
 
 
-def _spread(group: Sequence[Numbers], is_of_mean: bool = False) -> Numbers:
-    """Return the standard deviation over episodes of the sum of a group's gaps (..., n).
+def _standard_error(group: Sequence[Numbers]) -> Numbers:
+    """Return the standard error of the sum of the mean gaps (..., n) of a group's columns.
 
     It is nan for one episode. Columns of unequal length count as fully correlated, which is the
-    worst case. is_of_mean: return the standard error of the sum of their means instead.
+    worst case.
     """
     if len({g.shape for g in group}) > 1:
-        return np.asarray(sum(_spread([g], is_of_mean) for g in group))
+        return np.asarray(sum(_standard_error([g]) for g in group))
     total = np.sum(group, axis=0)
     n = total.shape[-1]
     spread = total.std(axis=-1, ddof=1) if n > 1 else np.full(total.shape[:-1], np.nan)
-    return spread / math.sqrt(n) if is_of_mean else spread
+    return spread / math.sqrt(n)
 
 
 RESAMPLES = 9999
