@@ -146,7 +146,7 @@ class FeatureStore:
     def open_writer(self, request: FeatureRequest) -> ArrayWriter:
         """Return the writer of these features. Raise UsageError for an impossible input size."""
         check_input_size(request.backbone, request.image.input_size, self.device)
-        return ArrayWriter(self.locate(request), request.shape, np.float32, self.report)
+        return ArrayWriter(self.locate(request), request.shape, np.float32)
 
     def block_size(self, request: FeatureRequest) -> int:
         dim, side = request.backbone.facts.feature_dim, request.image.input_size

@@ -2,13 +2,11 @@
 
 Layout: <folder>/array.npy, and <folder>/meta.json with the number of finished rows, their sha-256
 and what they are about. The array grows in <folder>.partial, which is renamed when complete. Who
-computes it holds <folder>.lock. Nothing is flushed explicitly, which would cost small networks 2 %:
-after a power failure the hash reveals missing data.
+computes it holds <folder>.lock. Nothing is flushed: after a power failure the hash reveals it.
 """
 
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -40,10 +38,7 @@ class CachedArray(NamedTuple):
 def read_array(
     folder: Path, shape: tuple[int, ...], mode: Literal["c", "r+"] = "c"
 ) -> CachedArray | None:
-    """Map the array of a folder; None if it is missing or damaged.
-
-    mode: of numpy's mapping; copy on write, since torch.from_numpy warns about read-only arrays.
-    """
+    """Map the array of a folder, copied on write by default; None if it is missing or damaged."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         meta = json.loads((folder / META).read_text(encoding="utf8"))
         array = np.load(folder / ARRAY, mmap_mode=mode)
@@ -56,10 +51,7 @@ def read_array(
 def load_array(
     folder: Path, shape: tuple[int, ...], compute: Callable[[], None], report: Reporter
 ) -> CachedArray:
-    """Return the array of a folder, which `compute` writes if it is missing or damaged.
-
-    Raises FsbenchError if it differs from what was written.
-    """
+    """Return the array of a folder, which `compute` writes if it is missing or damaged."""
     # A finished array appears by rename, so it needs no lock, which a read-only cache refuses.
     if cached := read_array(folder, shape):
         return cached
@@ -90,31 +82,21 @@ def lock_folder(folder: Path, report: Reporter) -> Iterator[None]:
 
 
 class ArrayWriter:
-    """Writer of the growing array of a folder.
+    """Writer of the growing array of a folder; rows: those that are finished, also by others."""
 
-    rows: those that are finished, at first by earlier runs. Raises OSError if the disk is too full.
-    """
-
-    def __init__(
-        self, folder: Path, shape: tuple[int, ...], dtype: DTypeLike, report: Reporter
-    ) -> None:
+    def __init__(self, folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> None:
         self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
         self.rows, self.hash, self.marked = 0, hashlib.sha256(), time.monotonic()
         if earlier := read_array(self.partial, shape, "r+"):
             self.array, self.rows, self.hash = earlier
             return
-        if (self.partial / META).is_file():  # else it was killed before the first mark
-            report.log(f"{self.partial} is damaged: computing it from the start")
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)
         path = self.partial / ARRAY
         self.array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
-        if hasattr(os, "posix_fallocate"):  # on a full disk, an error now and not SIGBUS later
-            with path.open("r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
     def write(self, rows: NDArray[Any]) -> None:
-        """Append rows, and mark progress once a second."""
+        """Append rows, and mark progress once a second. Raise OSError for a full disk."""
         data = np.ascontiguousarray(rows, self.array.dtype).data
         with (self.partial / ARRAY).open("r+b") as file:  # cheaper than a mapped page's first use
             file.seek(self.array.offset + self.rows * self.array.strides[0])

@@ -199,7 +199,7 @@ def _decode(
     folder: Path, part: Sequence[SourceImage], size: int, what: str, report: Reporter
 ) -> None:
     """Decode the images that are missing in threads, and publish the array."""
-    writer = ArrayWriter(folder, (len(part), 3, size, size), np.uint8, report)
+    writer = ArrayWriter(folder, (len(part), 3, size, size), np.uint8)
     with (
         report.task(what, len(part), "images", writer.rows) as advance,
         ThreadPoolExecutor(4) as threads,
