@@ -1,7 +1,4 @@
-"""The processes of one run, as torchrun starts them, and what they tell each other.
-
-A single process is `ALONE`: no process group, and nothing here costs it anything.
-"""
+"""The processes of one run, as torchrun starts them, and what they tell each other."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Files: written whole or not at all, and text from strangers read strictly.
-
-JSON, TOML and YAML become plain values: nothing in them is built or run.
-"""
+"""Files: written whole or not at all, and text from strangers read strictly as plain values."""
 
 import atexit
 import json
@@ -47,10 +44,7 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 
 @cache
 def open_cache(folder: Path) -> Path:
-    """Return a cache folder that can be written: this one, or a temporary one in its place.
-
-    The temporary one is deleted when the process ends; what the other one holds is read from it.
-    """
+    """Return a cache folder that can be written: this one, or one that ends with the process."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -59,10 +53,6 @@ def open_cache(folder: Path) -> Path:
         reason = error.strerror
     temporary = Path(tempfile.mkdtemp(prefix="fsbench-cache-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    for entry in folder.glob("*/*"):
-        if entry.suffix not in {".lock", ".partial"}:
-            (temporary / entry.parent.name).mkdir(exist_ok=True)
-            (temporary / entry.parent.name / entry.name).symlink_to(entry.absolute())
     console_reporter().log(
         f"{folder} cannot be written ({reason}): works without keeping features and images; "
         "--cache DIR or FSBENCH_CACHE chooses another folder"
@@ -131,10 +121,7 @@ def refuse_invalid(
 
 
 def explain_errors(error: ValidationError, allowed: Iterable[str] = ()) -> str:
-    """Return at most eight of the fields that pydantic found wrong, without their values.
-
-    allowed: the fields of the record; the nearest one is named beside an unknown key.
-    """
+    """Return up to eight wrong fields, without values; allowed: names to propose."""
     errors = error.errors(include_input=False, include_url=False, include_context=False)
     texts = []
     for details in errors[:8]:
@@ -148,10 +135,7 @@ def explain_errors(error: ValidationError, allowed: Iterable[str] = ()) -> str:
 
 
 def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
-    """Return name and value of every `name=value`. Raise UsageError for any other text.
-
-    form: the form that the message shows, e.g. field=value.
-    """
+    """Return name and value of every `name=value`. Raise UsageError that shows the form."""
     pairs = []
     for text in texts:
         name, equals, value = text.partition("=")

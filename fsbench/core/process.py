@@ -63,10 +63,7 @@ class OpenOutput(io.FileIO):
 
 
 def open_output() -> None:
-    """Let standard output and error take any text, whatever their encoding and their reader.
-
-    A question mark stands for a character that the encoding lacks.
-    """
+    """Let standard output and error take any text, with ? for what their encoding lacks."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by whoever started this process
@@ -105,10 +102,7 @@ def stop(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def raise_on_signals() -> Iterator[None]:
-    """Let SIGINT and SIGTERM raise Stopped while the block runs; ignored ones stay ignored.
-
-    Do nothing outside the main thread, the only one that receives signals.
-    """
+    """Let SIGINT and SIGTERM raise Stopped in the block, unless ignored or in another thread."""
     numbers = (signal.SIGINT, signal.SIGTERM) if current_thread() is main_thread() else ()
     handlers = {number: signal.getsignal(number) for number in numbers}
     before = {n: old for n, old in handlers.items() if old not in (None, signal.SIG_IGN)}

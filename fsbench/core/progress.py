@@ -1,7 +1,4 @@
-"""Progress and estimates of work: library code takes a Reporter and never prints.
-
-`SILENT` is the default of everything below the public functions.
-"""
+"""Progress and estimates of work: library code takes a Reporter and never prints."""
 
 import sys
 import time
@@ -128,10 +125,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class WorkEstimate:
-    """Estimated cost of a piece of work for one process.
-
-    what: the work in words; steps: optimizer steps; disk: bytes.
-    """
+    """Estimated cost of work, in words, for one process; steps: of the optimizer; disk: bytes."""
 
     what: str = ""
     seconds: float = 0.0
@@ -148,10 +142,7 @@ class WorkEstimate:
 def require_consent(
     who: str, estimates: Sequence[WorkEstimate], yes: bool, log: Callable[[str], None], fix: str
 ) -> None:
-    """Log how long work will take. Raise UsageError above an hour unless `yes`.
-
-    who: what is worked on; fix: what else makes the work shorter; nothing is logged for no work.
-    """
+    """Log how long work on `who` takes. Raise UsageError with `fix` above an hour unless `yes`."""
     seconds = sum(estimate.seconds for estimate in estimates)
     text = f"{who}: {'; '.join(map(str, estimates))}"
     if seconds > HOUR and not yes:

@@ -1,8 +1,4 @@
-"""Outcomes of an evaluation in memory: one row an episode, or one row a learning rate of a probe.
-
-Everything a reader may ask later (means, intervals, paired tests) is recomputed from these; clock
-values never enter them.
-"""
+"""Outcomes of an evaluation in memory, from which every mean and test is recomputed; no times."""
 
 import math
 from dataclasses import dataclass, fields, replace

@@ -246,10 +246,7 @@ def iterate_texts(value: object) -> Iterator[str]:
 
 
 def find_code(value: object) -> str | None:
-    """Return the first text in nested data that refers to Python code, None if there is none.
-
-    Such texts are py:..., and files with an architecture of that kind.
-    """
+    """Return the first text in nested data that refers to code: py:... or FILE@py:..."""
     texts = iterate_texts(value)
     return next((t for t in texts if t.strip().startswith("py:") or "@py:" in t), None)
 
@@ -400,10 +397,7 @@ class Provenance(Environment):
 
 
 class ScoreRecord(Frozen):
-    """Recomputed from the records on every reading; a mismatch is an error.
-
-    ci95: half-width, null below two outcomes; n: episodes, or test images of a probe.
-    """
+    """ci95: half-width, null below two outcomes; n: episodes, or test images of a probe."""
 
     mean: float = Field(ge=0, le=1)
     ci95: float | None = Field(None, ge=0)
@@ -471,10 +465,7 @@ class Result(ScoredFields):
 
 
 class Declaration(Frozen):
-    """Statements of a submitter about an entry.
-
-    link: code or paper; targets_seen: targets in the pretraining, () for none.
-    """
+    """Statements of a submitter; link: code or paper; targets_seen: targets in the pretraining."""
 
     name: Name
     authors: Text

@@ -48,10 +48,7 @@ def permutations(rows: int, n: int, *names: Name) -> NDArray[np.int64]:
 
 
 def numpy_generator(*names: Name) -> np.random.Generator:
-    """Return NumPy's default generator, seeded by `names`, as SciPy makes it from a seed.
-
-    For resampling only: NumPy may change what its methods draw.
-    """
+    """Return NumPy's default generator, whose draws may change by version: for resampling only."""
     return np.random.default_rng(seed_for(*names))
 
 

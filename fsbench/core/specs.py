@@ -399,10 +399,7 @@ class EpisodicSpec(Frozen):
 
     @property
     def scale_free(self) -> bool:
-        """Return whether outcomes stay the same if all features are multiplied by a number.
-
-        Not for heads trained by SGD: the scale of features acts as their learning rate.
-        """
+        """Return whether outcomes stay the same if features are scaled; under SGD they change."""
         return self.fitted is not None and (self.fitted.SCALE_FREE or self.fitted.normalize == "l2")
 
 

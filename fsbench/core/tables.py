@@ -67,10 +67,7 @@ class TextTable:
 
 
 def fit_table(table: TextTable, width: int | None) -> tuple[TextTable, list[str]]:
-    """Return the part of a table that fits, and the names of what it leaves out.
-
-    width: None for any. At least one column remains.
-    """
+    """Return the part of a table that fits, at least one column, and the names of what it lacks."""
     omitted: list[str] = []
     last_resort = reversed(table.columns[table.keys + 1 :])
     for name in (*table.optional, *last_resort):
@@ -83,10 +80,7 @@ def fit_table(table: TextTable, width: int | None) -> tuple[TextTable, list[str]
 
 
 def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[TextTable]:
-    """Return the tables with the named columns; `eurosat` also names `eurosat:5w1s`.
-
-    A table without any of them is left as it is. Raise UnknownName for a name that none has.
-    """
+    """Return tables with these columns; `eurosat` also names `eurosat:5w1s`. Raise UnknownName."""
     chosen, unknown = [], set(names)
     for table in [table.complete for table in tables]:
         columns = {
@@ -145,10 +139,7 @@ def full_width(widths: Sequence[int]) -> int:
 
 
 def share_width(table: TextTable, width: int | None) -> list[int]:
-    """Return the width of each column: its own, or its least and a part of what is left over.
-
-    Numbers and the words of their header stay whole, whatever the width is.
-    """
+    """Return the width of each column; numbers and the words of their header stay whole."""
     columns = list(zip(table.columns, *table.rows, strict=True))
     natural = [max(map(cell_len, texts)) for texts in columns]
     if width is None or full_width(natural) <= width:

@@ -350,10 +350,7 @@ def split_folder(ref: str) -> tuple[Path, int | None]:
 
 
 def parse_query(query: str, ref: str, names: Sequence[str] | None = None) -> dict[str, str]:
-    """Return the options `name=value&...` of a reference; names: those that it may have.
-
-    Raises UsageError, and UnknownName for an option of another name.
-    """
+    """Return the options `name=value&...` of a reference. Raise UsageError, and UnknownName."""
     options: dict[str, str] = {}
     for assignment in filter(None, query.split("&")):
         name, _, value = assignment.partition("=")

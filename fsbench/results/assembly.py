@@ -82,10 +82,7 @@ def build_result(
 
 
 def lock_results(folder: Path) -> "BaseFileLock":
-    """Return the lock that a process holds while it replaces the entry of a folder.
-
-    A process may take it again while it has it.
-    """
+    """Return the lock for replacing the entry of a folder; its process may take it again."""
     from filelock import FileLock
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,10 +94,7 @@ def key_of(result: Result) -> Key:
 
 
 def read_by_key(folder: Path) -> dict[Key, Loaded]:
-    """Return the results of a folder, none where it holds no entry. Raises ValidationFailed.
-
-    An entry is read once while its file stays as it is: a run asks for each of its tasks.
-    """
+    """Return the results of a folder, read once until it changes. Raises ValidationFailed."""
     path = folder / ENTRY_FILE
     if not path.is_file():
         return {}
@@ -184,10 +178,7 @@ def require_same(
     environment: Mapping[str, str] | None,
     fix: str,
 ) -> None:
-    """Raise ValidationFailed naming the facts in which a result differs from these.
-
-    environment: what bits depend on (`environment_of` a provenance), None for any.
-    """
+    """Raise ValidationFailed naming what differs; environment: if that counts."""
     result = loaded.result
     mine, made = result.backbone, environment_of(result.provenance)
     differ = [name for name in SAME_BACKBONE if getattr(mine, name) != getattr(facts, name)]

@@ -208,10 +208,7 @@ def parse_entry(path: Path, content: bytes) -> EntryFile:
 
 
 def restore_results(path: Path, file: EntryFile) -> list[Result]:
-    """Return the results of an entry; parts that several share are one object.
-
-    Raises ValidationFailed for a result that is named like another column.
-    """
+    """Return the results of an entry. Raises ValidationFailed for one named like another column."""
     digests = [spec.digest() for spec in file.specs]
     results = []
     for line in file.results:

@@ -88,10 +88,7 @@ def digest_records(records: Records) -> str:
 
 
 def encode(parts: Sequence[Records], level: int = FAST) -> bytes:
-    """Return the content of a file with the records of results 0, 1, ...
-
-    Raises ValidationFailed if no reader would take it.
-    """
+    """Return the content of a file of these records. Raise ValidationFailed for too many."""
     import pyarrow as pa
 
     tables = [make_table(i, records) for i, records in enumerate(parts)]

@@ -41,20 +41,14 @@ def environment_of(provenance: Provenance) -> dict[str, str]:
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the parts in which two environments differ, e.g. 'threads: 1 -> 2'.
-
-    A part that one leaves out, as the batch size where the suite chooses it, is `default`.
-    """
+    """Return what differs, e.g. 'threads: 1 -> 2'; `default` is a part that one leaves out."""
     both = [(p, before.get(p, "default"), now.get(p, "default")) for p in {**before, **now}]
     return [f"{part}: {old} -> {new}" for part, old, new in both if old != new]
 
 
 @cache
 def git_commit() -> str | None:
-    """Return the commit of this package's checkout, `-dirty` if changed; None if installed.
-
-    Read once: a process goes on with the code that it loaded.
-    """
+    """Return the commit of this checkout when loaded, `-dirty` if changed; None if installed."""
     home = Path(__file__).resolve().parents[2]
     git = shutil.which("git")
     if git is None or not (home / ".git").exists():

@@ -80,10 +80,7 @@ class ResultStore:
         return earlier.result.provenance.halvings if earlier else 0
 
     def complete_result(self, episodes: ArrayLike = ()) -> Result | None:
-        """Return the stored result if it has all of these episode numbers.
-
-        Raises ValidationFailed when it would have to grow in another environment.
-        """
+        """Return the stored result if it has these episodes. Raise as `earlier` if it must grow."""
         earlier = self.earlier()
         if earlier and np.isin(episodes, episode_numbers(earlier)).all():
             return earlier.result

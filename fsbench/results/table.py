@@ -153,10 +153,7 @@ def table_notes(results: Sequence[Result], labels: Sequence[str]) -> list[str]:
 
 
 def collapse_notes(results: Sequence[Result], labels: Sequence[str] = ()) -> list[str]:
-    """Return a note on every result with collapsed or non-finite episodes.
-
-    labels: the model of each result; by default the name that its reference gives.
-    """
+    """Return notes on results with collapsed or non-finite episodes; labels: the model of each."""
     lines = []
     for i, result in enumerate(results):
         counts = {

@@ -46,10 +46,7 @@ Check = TypeVar("Check", bound=Callable[..., Iterator[str]])
 
 
 class RuleList(list[tuple[str, str, Callable[..., Iterator[str]]]]):
-    """The rules of one kind of thing, in the order in which they are checked: code, fix and check.
-
-    A check yields what was found and expected, a sentence for each breach.
-    """
+    """The rules of one kind of thing in order: code, fix, and check, which yields sentences."""
 
     def add(self, code: str, fix: str = AGAIN) -> Callable[[Check], Check]:
         """Return a decorator that makes a rule of a function."""
@@ -189,10 +186,7 @@ def find_problems(results: Sequence[Loaded]) -> list[Problem]:
 
 
 def find_entries(path: Path) -> list[Path]:
-    """Return the folders of entries at or below `path`, sorted; hidden folders are left out.
-
-    Raises UsageError if there are none.
-    """
+    """Return the visible folders of entries at or below `path`, sorted. Raise UsageError."""
     folders = []
     for folder, names, files in os.walk(path):
         names[:] = [name for name in names if not name.startswith(".") and name != ANALYSES]
