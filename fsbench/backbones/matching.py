@@ -223,23 +223,14 @@ class Matcher:
         sizes = {tensor.numel() for tensor in tensors.values()}
         # Networks with registers keep no position of the cls token.
         sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
-        for prefix in ("", *sorted({f"{n.partition('.')[0]}." for n in tensors if "." in n})):
-            inside = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-            if 2 * len(inside) < len(self.target):
-                continue
-            converted = call_filter(converts[0], inside, self.module)
-            part = ".".join(filter(None, (where, prefix.rstrip("."))))
-            match = WeightMatch(part, "", "converted by timm", converted, self.target)
-            positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
-            if not match.fits or any(v.numel() not in sizes for v in positions):
-                continue
+        converted = call_filter(converts[0], tensors, self.module)
+        match = WeightMatch(where, "", "converted by timm", converted, self.target)
+        positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
+        if match.fits and all(v.numel() in sizes for v in positions):
             used = {memory_of(value) for value in converted.values()}
-            left = [name for name, value in inside.items() if memory_of(value) not in used]
-            outside = [name for name in tensors if not name.startswith(prefix)]
-            match.dropped = {"by timm": left, "outside": outside}
+            left = [name for name, value in tensors.items() if memory_of(value) not in used]
+            match.dropped = {"by timm": left}
             yield match
-            if not prefix:
-                return
 
     def sort_left_over(self, match: WeightMatch, fits: Iterable[str]) -> None:
         """Add the names that the network does not take; fits: parts of the file that fit, too."""

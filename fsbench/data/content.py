@@ -1,4 +1,4 @@
-"""Contents of the images of a target: hashes, the fingerprint, and warnings of odd files.
+"""Contents of the images of a target: hashes, the fingerprint, and a warning of dark ones.
 
 The fingerprint is the sha-256 over sorted (canonical id, content hash). What was read is cached in
 <cache>/hashes, one JSON file per data set folder.
@@ -6,7 +6,6 @@ The fingerprint is the sha-256 over sorted (canonical id, content hash). What wa
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,12 +24,10 @@ Entry = list[int | str]
 
 PART = 32
 """Images that a thread hashes at a time: most are only looked up, faster than a thread starts."""
-N_LISTED = 10
-"""Equal images that a warning names."""
 
 
 class Contents(NamedTuple):
-    """Contents of a data set: its fingerprint (64 hex digits), and warnings of odd images."""
+    """Contents of a data set: its fingerprint (64 hex digits), and warnings of dark images."""
 
     fingerprint: str
     warnings: tuple[str, ...]
@@ -55,13 +52,11 @@ def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT
     fresh = dict(zip(dataset.paths, entries, strict=True))
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
         write_atomic(store, json.dumps(cached | fresh).encode())
-    hashes = [str(entry[-1]) for entry in entries]
-    pairs = sorted(zip(dataset.canonical_ids, hashes, strict=True))
+    pairs = sorted(zip(dataset.canonical_ids, (str(entry[-1]) for entry in entries), strict=True))
     bits = [f"{dataset.bits} bits"] if dataset.bits else []
     fingerprint = hash_lines([*(f"{image} {sha256}" for image, sha256 in pairs), *bits])
     largest = [int(entry[-2]) for entry in entries]
-    warnings = *warn_of_equal_images(dataset, hashes), *warn_of_unused_bits(dataset, largest)
-    return Contents(fingerprint, warnings)
+    return Contents(fingerprint, tuple(warn_of_unused_bits(dataset, largest)))
 
 
 def make_entry(dataset: TargetDataset, index: int, cached: dict[str, Entry]) -> Entry:
@@ -85,22 +80,6 @@ def read_store(store: Path) -> dict[str, Entry]:
     with suppress(OSError, ValueError):
         return dict(json.loads(store.read_bytes()))
     return {}
-
-
-def warn_of_equal_images(dataset: TargetDataset, hashes: Sequence[str]) -> Iterator[str]:
-    """Yield a warning if images of several classes have the same content."""
-    first: dict[str, dict[int, str]] = {}
-    for sha256, label, image in zip(
-        hashes, dataset.labels.tolist(), dataset.canonical_ids, strict=True
-    ):
-        first.setdefault(sha256, {}).setdefault(label, image)
-    equal = {sha256: " = ".join(ids.values()) for sha256, ids in first.items() if len(ids) > 1}
-    if equal:
-        counts, listed = Counter(hashes), [*equal.values()][:N_LISTED]
-        yield (
-            f"warning: {sum(counts[sha256] for sha256 in equal)} images have the same content as "
-            f"an image of another class: {', '.join(listed)}{', ...' * (len(equal) > N_LISTED)}"
-        )
 
 
 def warn_of_unused_bits(dataset: TargetDataset, largest: Sequence[int]) -> Iterator[str]:

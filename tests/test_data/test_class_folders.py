@@ -1,7 +1,6 @@
 """Targets with a folder per class, EuroSAT and CropDisease: layouts, labels, ids, refusals."""
 
 import shutil
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from fsbench.core.errors import DataError
 from fsbench.data import TARGETS, TargetDataset
 
 Load = Callable[..., TargetDataset]
-BANDS = "ds/images/remote_sensing/otherDatasets/sentinel_2/tif"
 MITES = "Tomato___Spider_mites Two-spotted_spider_mite"
 CORN = "Corn_(maize)___healthy/"
 
@@ -55,21 +53,6 @@ def test_layouts_of_cropdisease(tmp_path: Path, load: Load, subfolder: str) -> N
     draw_images(folder, f"{MITES}/a,b c.JPG", f"../test/{MITES}/other.JPG")
     dataset = load("plantvillage")
     assert (dataset.canonical_ids, dataset.labels.tolist()) == ((f"{MITES}/a,b c.JPG",), [33])
-
-
-@pytest.mark.parametrize(
-    "subfolder", ["EuroSAT_MS", "eurosat", f"EuroSATallBands/{BANDS}", f"eurosat/{BANDS}"]
-)
-def test_the_archive_of_thirteen_bands_is_named(tmp_path: Path, load: Load, subfolder: str) -> None:
-    folder = draw_images(tmp_path / "data" / subfolder, "River/River_1.tif")
-    assert len(load("eurosat")) == 1, "a copy of RGB files is read"
-    tags = [(256, 1), (257, 1), (258, 16), (259, 1), (262, 1), (273, 200), (277, 13)]
-    entries = [struct.pack("<HHII", tag, 4, 1, n) for tag, n in [*tags, (278, 1), (279, 26)]]
-    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4)
-    content = head.ljust(200, b"\0") + bytes(26)  # one pixel, 16 bits in each band
-    (folder / "River" / "River_1.tif").write_bytes(content)
-    with pytest.raises(DataError, match=r"13 bands(.|\n)*data download eurosat"):
-        load("eurosat")
 
 
 @pytest.mark.parametrize(

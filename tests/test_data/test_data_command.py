@@ -1,7 +1,6 @@
 """`fsbench data ls|show|verify|audit` and the errors of data sets, through the command line."""
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from math import comb
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.cli import CommandLine
-from support.images import draw_grey, draw_images, join_names
+from support.images import draw_grey
 from support.protocols import target, with_groups
 
 from fsbench.data import DataRoots, TargetDataset, load_target, verification
@@ -92,26 +91,6 @@ def test_verify_generated_images_and_those_of_ones_own(cli: CommandLine, eurosat
     assert "every image opens, custom images, without official counts" in shown.err
     rows = cli.json("data", "verify", f"folder:{eurosat / '2750'}")
     assert [row["official"] for row in rows] == [None, None]
-
-
-def test_verify_lists_equal_images_of_two_classes(
-    cli: CommandLine, eurosat: Path, tmp_path: Path
-) -> None:
-    folder = draw_images(tmp_path / "x", *(f"{c}/{c}{n}.png" for c in "ab" for n in range(14)))
-    for n in range(12):
-        shutil.copy(folder / "a" / f"a{n}.png", folder / "b" / f"b{n}.png")
-    shutil.copy(folder / "a" / "a13.png", folder / "a" / "again.png")
-    err = cli("data", "verify", f"folder:{folder}").err
-    assert "24 images have the same content as an image of another class: a/a0.png = b/b0" in err
-    assert err.count(" = ") == 10, "equal images of one class are not listed"
-    tree = eurosat / "2750"
-    shutil.copy(tree / "Forest" / "Forest_9.jpg", tree / "River" / "River_7.jpg")
-    err = cli("data", "verify", "eurosat", "--data", eurosat.parent, code=3).err
-    assert "Forest/Forest_9.jpg = River/River_7.jpg" in err
-    hub = draw_images(tmp_path / "hub", *join_names("test", "a b c", "1.png"))
-    shutil.copy(hub / "test" / "a" / "1.png", hub / "test" / "b" / "1.png")
-    err = cli("data", "verify", f"hf-hub:{hub}?split=test").err
-    assert "2 images have the same content as an image of another class: a/" in err
 
 
 @pytest.mark.parametrize(

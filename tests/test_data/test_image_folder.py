@@ -235,10 +235,9 @@ def test_a_run_warns_of_what_its_images_hold(tmp_path: Path, cli: CommandLine) -
     for n in range(32):
         values = np.random.default_rng(n).integers(0, 4096, (8, 8)).astype(np.uint16)
         write_pixels(folder / "ab"[n % 2] / f"{n}.png", values)
-    shutil.copy(folder / "a" / "0.png", folder / "b" / "0.png")
     (folder / "b" / "note").write_text("x")
     network = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
     for query in ("", "?bits=12"):
         shown = cli("episodic", *network, "--limit", "2", "-t", f"folder:{folder}{query}:2w1s").err
-        assert all(w in shown for w in ("2 images have the same content", "1 without a suffix"))
+        assert "1 without a suffix" in shown
         assert ("use less than an eighth" in shown) == (query == "")

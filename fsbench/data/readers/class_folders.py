@@ -9,7 +9,6 @@ from fsbench.core.errors import DataError
 from fsbench.data.assembly import ImageRow, Notes, list_tree_rows, missing_error
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import ClassTree, find_class_tree
-from fsbench.data.images import open_rgb
 from fsbench.data.readers.base import TargetReader
 
 
@@ -17,20 +16,15 @@ class ClassFolders(TargetReader):
     """One folder per class; the canonical id of an image is `Class/file`.
 
     trees: where the class folders may lie, see `find_class_tree`; synonyms: class by another name
-    of its folder; ignored: folders that are no class; unreadable: another data set in the same
-    folders, whose TIFF files no RGB image can be read from.
+    of its folder; ignored: folders that are no class.
     """
 
     trees: tuple[str, ...]
     synonyms: Mapping[str, str] = Field({})
     ignored: tuple[str, ...] = ()
-    unreadable: str = ""
 
     def list_rows(self, facts: DatasetFacts, folder: Path) -> tuple[list[ImageRow], Notes]:
-        """List the images, and notes on other files.
-
-        Raises DataError for no class folder, another folder, and the images of `unreadable`.
-        """
+        """List the images, and notes on other files. Raise DataError for other folders."""
         root = find_class_tree(folder, self.trees, (*facts.classes, *self.synonyms))
         if root is None:
             what = f"class folders of {facts.name}, such as {facts.classes[0]}"
@@ -41,14 +35,4 @@ class ClassFolders(TargetReader):
                 f"{root} has folders of no class of {facts.name}: {', '.join(tree.unknown[:5])}",
                 fix=f"move them away; expected: {facts.layout}",
             )
-        rows = list_tree_rows(tree, folder)
-        tiff = next((row.path for row in rows if row.path.lower().endswith((".tif", ".tiff"))), "")
-        try:
-            if self.unreadable and tiff:
-                open_rgb(folder / tiff)
-        except DataError as error:
-            raise DataError(
-                f"{folder / tiff} belongs to {self.unreadable}, not to {facts.title}",
-                fix=f"get {facts.title}: {facts.download}",
-            ) from error
-        return rows, tree.notes
+        return list_tree_rows(tree, folder), tree.notes

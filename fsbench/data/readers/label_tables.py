@@ -78,26 +78,19 @@ class LabelTables(TargetReader):
         return rows, (note,) if absent else ()
 
     def _locate_images(self, folder: Path) -> dict[str, str]:
-        """Return the path of every image below `folder` by id.
-
-        Of image folders whose names differ in letter case alone the first is searched.
-        """
+        """Return the path of every image below `folder` by id."""
+        pattern = re.compile(self.image_folders, re.IGNORECASE)
         for bases in files.list_levels(folder, 1):
-            trees = {
-                (base, tree.name.lower()): tree
-                for base in bases
-                for tree in reversed(files.list_folders(base))
-                if re.fullmatch(self.image_folders, tree.name, re.IGNORECASE)
-            }
+            below = [tree for base in bases for tree in files.list_folders(base)]
+            # Kaggle's copy of ISIC has each folder twice, in two letter cases.
+            trees = {str(t).lower(): t for t in below if pattern.fullmatch(t.name)}
             if trees:
                 break
         paths: dict[str, str] = {}
         for tree in trees.values() or [folder]:
             for name in files.list_images(tree):
-                path, image = (
-                    (tree / name).relative_to(folder).as_posix(),
-                    files.without_suffix(Path(name).name),
-                )
+                path = (tree / name).relative_to(folder).as_posix()
+                image = files.without_suffix(Path(name).name)
                 if (other := paths.setdefault(image, path)) != path:
                     raise DataError(
                         f"{other} and {path} are both called {image}", fix="keep one of the two"
