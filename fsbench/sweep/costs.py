@@ -13,7 +13,7 @@ from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.request import parse_models
 from fsbench.core import process
 from fsbench.core.progress import WorkEstimate
-from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec
+from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob
@@ -49,8 +49,8 @@ class CostModel:
             return 0.0
         passes = sum(self.count_passes(job, task) for task in job.images)
         size = job.spec(next(iter(job.images))).image.input_size
-        native = job.backbone.sizes[0] or PROTOCOL_SIZE
-        return self.forward(job.backbone) * passes * (size / native) ** 2
+        native = job.backbone.sizes[0] or size
+        return self.forward(job.backbone, native) * passes * (size / native) ** 2
 
     def train(self, recipe: Recipe) -> WorkEstimate:
         """Estimate a whole run; recipes that differ in seed and methods cost the same."""
@@ -61,12 +61,12 @@ class CostModel:
             self.runs[key] = estimate_training(plain, source, self.device)
         return self.runs[key]
 
-    def forward(self, backbone: SweepBackbone) -> float:
-        """Return the seconds of one image at the backbone's training resolution."""
+    def forward(self, backbone: SweepBackbone, size: int) -> float:
+        """Return the seconds of one image of this side (px); of a run at its own resolution."""
         if isinstance(backbone, TrainingJob):
             run = self.train(backbone.recipe)
             return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
-        return time_pass(backbone.model, backbone.sizes[0] or PROTOCOL_SIZE, self.device)
+        return time_pass(backbone.model, size, self.device)
 
     def count_passes(self, job: EvaluationJob, task: TaskId) -> float:
         """Return the forward passes (of one image) of a task."""

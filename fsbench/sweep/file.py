@@ -52,20 +52,32 @@ class AnalysesBlock(BackboneSelection, AnalysisSelection):
 class EntriesBlock(Declaration):
     """Board entries, added as soon as they are evaluated; backbones of one name are its seeds."""
 
+    only: tuple[str, ...] = Field(("*",), description="patterns of names of backbones")
     name: str = Field("{recipe}", description="of {recipe} {label} {scale} {method} {seed}")
     targets_seen: tuple[Text, ...] = ()
     pretraining_data: tuple[Text, ...] = Field((), description="of given backbones")
 
+    def selects(self, backbone: Any) -> bool:
+        return any(fnmatchcase(backbone.title, pattern) for pattern in self.only)
+
 
 class SweepFile(Frozen):
-    """A sweep. threads: torch threads per job (bits depend on it)."""
+    """A sweep. threads: torch threads per job (bits depend on it).
+
+    submit: a backbone is submitted as the first block says that selects it.
+    """
 
     pretrain: tuple[RunsBlock, ...] = ()
     backbones: tuple[InstanceOf[ModelOptions], ...] = Field((), description="existing backbones")
     evaluate: tuple[InstanceOf[EvaluationBlock], ...] = ()
     analyze: tuple[InstanceOf[AnalysesBlock], ...] = ()
-    submit: EntriesBlock | None = None
+    submit: tuple[EntriesBlock, ...] = ()
     threads: int = Field(1, ge=1, le=1024)
+
+    @field_validator("submit", mode="before")
+    @classmethod
+    def _read_single_block(cls, blocks: Any) -> Any:
+        return [blocks] if isinstance(blocks, Mapping) else blocks
 
     @field_validator("evaluate", "analyze", mode="before")
     @classmethod
@@ -95,7 +107,7 @@ class SweepFile(Frozen):
 
 def read_sweep_file(path: Path) -> SweepFile:
     """Read a sweep file. Raise UsageError, of an unknown key with the nearest one."""
-    keys = {*SweepFile.model_fields, *(f"submit.{name}" for name in EntriesBlock.model_fields)}
+    keys = {*SweepFile.model_fields, *(f"submit.0.{name}" for name in EntriesBlock.model_fields)}
     keys |= {f"pretrain.0.{name}" for name in RunsBlock.model_fields}
     try:
         data = read_mapping(path, ", ".join(SweepFile.model_fields))

@@ -17,7 +17,7 @@ from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import analysis_jobs
 from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, load_facts
 from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.file import RunsBlock, SweepFile
+from fsbench.sweep.file import EntriesBlock, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, read_source
 from fsbench.sweep.submission import SubmissionJob, format_entry_name
 from pretrain import METHODS
@@ -106,7 +106,7 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
         )
     parts = [evaluation_parts(request, options, report) for request in requests]
     analyses_by_block = [analysis_jobs(block, all_backbones, report) for block in file.analyze]
-    of_entry: dict[str, dict[str, EvaluationJob]] = {}
+    of_entry: dict[str, tuple[EntriesBlock, dict[str, EvaluationJob]]] = {}
     for backbone in all_backbones:
         runs = [backbone] if isinstance(backbone, TrainingJob) else []
         evaluations = [
@@ -118,12 +118,14 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
         analyses = [jobs[backbone.title] for jobs in analyses_by_block if backbone.title in jobs]
         for job in (*runs, *evaluations, *analyses):
             plan.add(job, [] if job is backbone else runs)
-        if file.submit and evaluations:
-            entry = format_entry_name(file.submit, backbone)
-            of_entry.setdefault(entry, {}).update({job.key: job for job in evaluations})
-    for jobs_of_entry in of_entry.values():
-        seeds = tuple(jobs_of_entry.values())
-        plan.add(SubmissionJob(evaluations=seeds, entries=file.submit), seeds)
+        entries = next((block for block in file.submit if block.selects(backbone)), None)
+        if entries and evaluations:
+            name = format_entry_name(entries, backbone)
+            _, by_key = of_entry.setdefault(name, (entries, {}))
+            by_key.update({job.key: job for job in evaluations})
+    for entries, by_key in of_entry.values():
+        seeds = tuple(by_key.values())
+        plan.add(SubmissionJob(evaluations=seeds, entries=entries), seeds)
     return plan
 
 

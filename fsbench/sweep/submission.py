@@ -61,7 +61,7 @@ class SubmissionJob(Job):
         replaces = any(is_entry_of(self.name, backbone, options) for backbone in seeds)
         for backbone in seeds if replaces else ():
             copy_missing_results(options.board / self.name, options.results, backbone)
-        fields = {**dict(self.entries), "name": self.name}
+        fields = {**self.entries.model_dump(exclude={"only"}), "name": self.name}
         if isinstance(seeds[0], TrainingJob):
             fields["pretraining_data"] = (seeds[0].recipe.source,)
         declaration, models = Declaration.model_validate(fields), [seed.title for seed in seeds]

@@ -25,7 +25,7 @@ def read_text(tmp_path: Path, text: str) -> SweepFile:
         ("pretrain: [{recipes: [toy/seal], seed: [0]}]", r"use 'pretrain.0.seeds'"),
         ("backbones: [{modle: timm/resnet18}]", "did you mean 'model'"),
         ("backbones: [{model: a}]\nevaluate: [{tasks: [toy], shotz: [1]}]", "did you mean 'shots'"),
-        ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "use 'submit.license'"),
+        ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "use 'submit.0.license'"),
         ("backbones: [{model: a, pool: middle}]", "unknown pool 'middle'"),
         ("backbones: [{model: 'py:os:getcwd'}]", "names code to run"),
         ("backbones: [{model: ' py:os:getcwd'}]", "names code to run"),
