@@ -174,7 +174,7 @@ MAX_FIELDS = 2
 
 @cache
 def name_run(recipe: Recipe) -> str:
-    """Return the name of a run, e.g. toy-full_reset-warm-start-s0.
+    """Return the name of a run, e.g. toy-swr-swr.lam=0.1-s0 or toy-normal-as-anil-s0.
 
     It states the settings of methods that are not the defaults of the scale, and in what the plan
     differs from plain training of the scale.
@@ -195,37 +195,23 @@ def unusual_settings(recipe: Recipe) -> list[str]:
 
 
 def unusual_plan(recipe: Recipe) -> list[str]:
-    """Return in what the recipe's control differs from plain training of the scale.
+    """Return FIELD=VALUE of all in which the recipe's control differs from that of another recipe.
 
-    A scenario, FIELD=VALUE, the recipe whose plan it is, or the start of a digest, whichever is the
-    first that states it briefly.
+    The other is the first that leaves few differences: plain training of the scale, the recipe of
+    the same name, or any of the scale, which is named too. The start of a digest where none does.
     """
-    control = registry.control_recipe(recipe)
-    plain = registry.build_recipe(f"{recipe.scale}/normal", METHODS.load("normal"), {})
-    plain = plain.replace({"seed": recipe.seed})
-    if control == plain:
-        return []
-    for name in plan.SCENARIOS:
-        if control == plain.replace(plan.scenario_fields(name)):
-            return [name]
-    differences = changed_fields(control, plain)
-    if len(differences) <= MAX_FIELDS:
-        return differences
-    same_scale = [n for n in registry.recipe_names() if n.startswith(f"{recipe.scale}/")]
-    for name in sorted(same_scale, key=lambda name: (name != recipe.name, name)):
-        theirs = registry.control_recipe(registry.load_recipe(name)).replace({"seed": recipe.seed})
-        differences = changed_fields(control, theirs)
-        if len(differences) <= MAX_FIELDS:
-            other = [] if name == recipe.name else [f"as-{name.partition('/')[2]}"]
-            return [*other, *differences]
+    control, scale = registry.control_recipe(recipe), f"{recipe.scale}/"
+    values = flatten_mapping(control.model_dump(mode="json"))
+    own = (f"{scale}normal", recipe.name)
+    of_scale = [name for name in registry.recipe_names() if name.startswith(scale)]
+    for name in sorted(of_scale, key=lambda name: (*(name != n for n in own), name)):
+        other = registry.control_recipe(registry.load_recipe(name))
+        plain = flatten_mapping(other.replace({"seed": recipe.seed}).model_dump(mode="json"))
+        changed = [f"{field}={v}" for field, v in values.items() if v != plain.get(field)]
+        if len(changed) <= MAX_FIELDS:
+            return [*([] if name in own else [f"as-{name.removeprefix(scale)}"]), *changed]
     return [f"fields-{start_of_digest(control)}"]
 
 
 def start_of_digest(recipe: Recipe) -> str:
     return recipe.model_copy(update={"seed": 0}).digest()[:6]
-
-
-def changed_fields(recipe: Recipe, base: Recipe) -> list[str]:
-    """Return FIELD=VALUE of all fields in which a control differs from another."""
-    after, before = (flatten_mapping(r.model_dump(mode="json")) for r in (recipe, base))
-    return [f"{field}={value}" for field, value in after.items() if value != before[field]]

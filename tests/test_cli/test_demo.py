@@ -30,8 +30,8 @@ def test_methods_join_the_board_with_the_control_that_fits(
     tmp_path: Path, cli: CommandLine
 ) -> None:
     shown = cli("demo", "--threads", "1", "-o", tmp_path, "--methods", "head_reset")
-    assert "run 2 of 2: toy-head_reset-warm-start-s0" in shown.err
-    first = {"demo-toy-normal-warm-start-s0", "demo-toy-head_reset-warm-start-s0"}
+    assert "run 2 of 2: toy-head_reset-s0" in shown.err
+    first = {"demo-toy-normal-as-full_reset-s0", "demo-toy-head_reset-s0"}
     random = "demo-fsbench-toy_resnet-random0"
     assert all(name in shown.out for name in (*first, random))
     assert len(shown.out.splitlines() + shown.err.splitlines()) <= 40
@@ -77,7 +77,7 @@ def test_a_run_is_named_after_what_its_plan_has_of_its_own() -> None:
     assert list(demo.demo_recipes(demo.DEFAULT)) == ["toy-normal-s0", "toy-lw-s0"]
     stepped = registry.load_recipe("toy/swr_reanchor")
     assert demo.name_run(registry.load_recipe("toy/llf")) == "toy-llf-s0"
-    assert demo.name_run(registry.load_recipe("toy/full_reset")) == "toy-full_reset-warm-start-s0"
+    assert demo.name_run(registry.load_recipe("toy/full_reset")) == "toy-full_reset-s0"
     assert demo.name_run(registry.control_recipe(stepped)) == "toy-normal-schedule=step-s0"
     assert demo.name_run(stepped.replace({"lr": 0.1})) == (
         "toy-swr_reanchor-lr=0.1-schedule=step-s0"
