@@ -37,6 +37,7 @@ BADGE_VERDICTS: tuple[BadgeVerdict, ...] = ("verified", "tolerant", "undecided",
 """Verdicts, from best to worst; a badge has the worst verdict of its results. verified: every
 outcome is equal in the environment of the entry; tolerant: recomputed in another one."""
 UNSIGNED, SELF_REPORTED, FAILED = "unsigned claim", "self-reported", "failed verification"
+OWN_CODE = "own code, not verifiable"
 AFFINE_FLIPS = 0.02
 """Share of queries that affine tuning may flip in another environment. It is chaotic: the float32
 test of the schedule against float64 allows as many."""

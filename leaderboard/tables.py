@@ -18,7 +18,7 @@ from fsbench.core.schema import BackboneFacts, Declaration, Result
 from fsbench.core.statistics import Score
 from fsbench.core.tasks import ColumnId, Track
 from fsbench.results.table import collapse_notes, rule_notes, warn_of_scale
-from leaderboard.badges import FAILED, SELF_REPORTED
+from leaderboard.badges import FAILED, OWN_CODE, SELF_REPORTED
 from leaderboard.columns import TrackColumns, split_by_track
 from leaderboard.eligibility import describe_failures, explain_exclusion
 from leaderboard.near_copies import find_suspicions, list_results
@@ -250,7 +250,7 @@ def make_network_row(
     by_column = {label: matched[c] for c, label in table.labels.items() if c in matched}
     results = {column: loaded.result for column, loaded in by_column.items()}
     badge = str(group.verification or "")
-    notes = *filter(None, [badge]), *describe_failures(results)
+    notes = *filter(None, [describe_code(network.facts), badge]), *describe_failures(results)
     excluded = EXTRA
     if not table.is_extra:
         measured = (loaded.result for loaded in network.loaded)
@@ -270,7 +270,8 @@ def make_network_row(
 
 
 def list_flags(group: NetworkGroup, result: Result) -> tuple[str, ...]:
-    """Return the flags of a result, custom code, targets seen, and what signed badges decide."""
+    """Return the flags of a result, code of users, targets seen, and what signed badges decide."""
+    network = [OWN_CODE] * result.backbone.runs_code
     code = (f"custom code {name} {sha[:8]}" for name, sha in result.custom_code.items())
     targets = group.declaration.targets_seen if group.declaration else ()
     trust = []
@@ -278,7 +279,13 @@ def list_flags(group: NetworkGroup, result: Result) -> tuple[str, ...]:
         verdict = group.verification.verdicts.get((result.backbone.identity, str(result.column)))
         is_signed = verdict not in (None, "undecided")
         trust = [FAILED] * (verdict == "failed") if is_signed else [SELF_REPORTED]
-    return (*result.flags, *code, *(f"saw {target}" for target in targets), *trust)
+    return (*result.flags, *network, *code, *(f"saw {target}" for target in targets), *trust)
+
+
+def describe_code(facts: BackboneFacts) -> str:
+    """Return the start of the sha-256 of own code and its weights; '' for a network without."""
+    code = f"sha-256 {facts.code[:12]}" if facts.code else "in memory"
+    return f"code {code}, weights {facts.weights_hash[:12]}" if facts.runs_code else ""
 
 
 def average_rows(seeds: Sequence[Row], is_pooled: bool) -> Row:

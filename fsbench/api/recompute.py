@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
-from fsbench.backbones.base import IN_MEMORY
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance, find_code
 from fsbench.core.specs import FeatureSpec
@@ -33,8 +32,7 @@ def recompute(entry: BoardEntry, board: str) -> list[str]:
     groups: dict[str, list[Loaded]] = {}
     for loaded in entry.loaded:
         made, facts = loaded.result.provenance, loaded.result.backbone
-        is_code = facts.source == IN_MEMORY or facts.runs_code
-        code = facts.ref if is_code else find_code(facts.training and facts.training.recipe)
+        code = facts.ref if facts.runs_code else find_code(facts.training and facts.training.recipe)
         if code is not None:
             raise ValidationFailed(
                 f"'{entry.name}' is computed by code of its author: {code[:100]!r}",

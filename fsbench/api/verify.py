@@ -37,7 +37,7 @@ from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
 from fsbench.results.entry import Loaded
 from fsbench.results.provenance import describe_changes, environment_of
 from leaderboard import badges
-from leaderboard.badges import Badge, ColumnCheck, FlipCount
+from leaderboard.badges import OWN_CODE, Badge, ColumnCheck, FlipCount
 from leaderboard.networks import Network
 from leaderboard.signatures import require_key
 from leaderboard.store import Board, BoardEntry
@@ -59,14 +59,19 @@ class Sample:
 def verify(options: VerifyOptions, report: Reporter = SILENT) -> Badge:
     """Recompute episodes of an entry and store the badge that states the outcome.
 
-    Raises CheckpointError for other weights, DataError for other images, and ValidationFailed if a
-    difference may be due to another environment: these say nothing about the entry, and no badge is
-    stored.
+    Raises CheckpointError for other weights, DataError for other images, and ValidationFailed for
+    code of the author, which may know the test images, and if a difference may be due to another
+    environment: these say nothing about the entry, and no badge is stored.
     """
     if options.sign_with is not None:
         require_key(options.sign_with)
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     entry = Board.open(options.board).entry(options.entry)
+    if any(network.facts.runs_code for network in entry.networks):
+        raise ValidationFailed(
+            f"'{entry.name}' is {OWN_CODE}: it may contain the answers, and give them again",
+            fix="ask its author for weights and a reference that needs no code",
+        )
     made = entry.loaded[0].result.provenance
     machine = replace(
         options,

@@ -23,7 +23,7 @@ from fsbench.backbones.preprocessing import (
 from fsbench.backbones.sources import LoadedNetwork
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.io import refuse_invalid
-from fsbench.core.schema import BackboneFacts
+from fsbench.core.schema import IN_MEMORY, BackboneFacts
 from fsbench.core.seeding import stream
 from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Pooling
 
@@ -58,8 +58,6 @@ def check_finite(state_dict: Mapping[str, Tensor], where: str) -> None:
         )
 
 
-IN_MEMORY = "module"
-"""Source of a backbone made by `Backbone.from_module`; no command line can name it."""
 NAME = re.compile(r"[A-Za-z0-9_+=@][\w.+@=-]{0,99}", re.ASCII)
 """Names that may be a folder of results."""
 HEAD_NAMES = {"fc", "classifier", "head", "heads"}

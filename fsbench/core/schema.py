@@ -253,6 +253,8 @@ def find_code(value: object) -> str | None:
 
 USER = "the user"
 """Who states what nothing else does."""
+IN_MEMORY = "module"
+"""Source of a backbone made by `Backbone.from_module`; no command line can name it."""
 
 
 class BackboneFacts(Frozen):
@@ -264,8 +266,9 @@ class BackboneFacts(Frozen):
     interpolation: of the resizing in its training; stated_by: who states these four.
 
     n_parameters: of the trunk without a head, n_affine of them scales and shifts of normalization
-    layers; random_init: seed of random weights; calibration: how their normalisation statistics
-    were set; revision: commit of the hub repository; pretraining_data: names of data sets.
+    layers; code: sha-256 of the file of the user's function that made it; random_init: seed of
+    random weights; calibration: how their normalisation statistics were set; revision: commit of
+    the hub repository; pretraining_data: names of data sets.
 
     recipe, recipe_digest, steps, source_accuracy, training: of a run of our own; evaluation_size:
     side (px) at which its recipe's study evaluates it. feature_spec: choices about features, where
@@ -285,6 +288,7 @@ class BackboneFacts(Frozen):
     n_parameters: Count
     n_affine: Count | None = None
     weights_hash: Sha256
+    code: Sha256 | None = omitted(None)
     random_init: int | None = None
     calibration: Text | None = omitted(None)
     recipe: Text | None = None
@@ -333,8 +337,9 @@ class BackboneFacts(Frozen):
 
     @property
     def runs_code(self) -> bool:
-        """Return whether the backbone is made by code of its author."""
-        return self.source == "py" or find_code([self.ref, self.architecture]) is not None
+        """Return whether the backbone is made by code of its author, of a file or in memory."""
+        is_code = self.source in {"py", IN_MEMORY} or self.ref.startswith(f"{IN_MEMORY}:")
+        return is_code or find_code([self.ref, self.architecture]) is not None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

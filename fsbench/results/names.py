@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.schema import USER, BackboneFacts, DatasetRecord, Flag
+from fsbench.core.schema import IN_MEMORY, USER, BackboneFacts, DatasetRecord, Flag
 from fsbench.core.specs import EpisodicSpec, Spec
 
 ANALYSES = "analyses"
@@ -42,7 +42,7 @@ def model_name(facts: BackboneFacts) -> str:
         with_architecture = FILE.match(str(path))
         ref = PurePosixPath(with_architecture[1] if with_architecture else path).stem
     seed = () if facts.random_init is None else (f"random{facts.random_init}",)
-    words = () if facts.source == "module" else facts.feature_spec.variant
+    words = () if facts.source == IN_MEMORY else facts.feature_spec.variant
     choices = [word for word in words if facts.stated_by.get(word.partition("=")[0]) != USER]
     return "-".join([safe_name(ref), *map(safe_name, (*seed, *choices))])
 

@@ -18,7 +18,7 @@ from fsbench.core import statistics
 from fsbench.core.errors import UnknownName
 from fsbench.core.statistics import Paired, Score
 from fsbench.results.table import shorten_columns
-from leaderboard.badges import SELF_REPORTED
+from leaderboard.badges import OWN_CODE, SELF_REPORTED
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import ALPHA, RankedEntry, compare_with_leader, find_worse
@@ -35,6 +35,7 @@ FLAGS = {
     "custom": "user images",
     "derived": "a train/test split made by fsbench",
     "shard": "a part of the episodes",
+    OWN_CODE: "the network is code of its submitter, which nobody else runs",
     SELF_REPORTED: "no signed badge",
 }
 BEST_RULE = (

@@ -15,7 +15,7 @@ import numpy as np
 from fsbench.core import __version__
 from fsbench.core.errors import DataError, UnknownName
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.schema import Result
+from fsbench.core.schema import IN_MEMORY, Result, find_code
 from fsbench.core.specs import FITTED, EpisodicSpec
 from fsbench.core.tasks import ColumnId
 from fsbench.results.assembly import describe_spans
@@ -106,11 +106,23 @@ def check_completeness(loaded: Loaded, board: Board) -> Iterator[str]:
         yield f"episodes {describe_spans(np.sort(loaded.records.index))}, expected 0 to n - 1"
 
 
-@RESULT_RULES.add("py-reference", "publish the weights (hf-hub, a checkpoint) and evaluate those")
-def check_references(loaded: Loaded, board: Board) -> Iterator[str]:
-    """Refuse `py:` backbones: code of the submitter, which no reader should run."""
-    if loaded.result.backbone.runs_code:
+@RESULT_RULES.add(
+    "own-code", "publish weights that need no code (hf-hub, a checkpoint), or choose a free board"
+)
+def check_own_code(loaded: Loaded, board: Board) -> Iterator[str]:
+    """Refuse code of the submitter, which no reader should run, on official boards."""
+    if board.file.official and loaded.result.backbone.runs_code:
         yield f"{loaded.result.backbone.ref}, expected a reference that needs no code"
+
+
+@RESULT_RULES.add("code-hash", "evaluate again: fsbench records it for py: references alone")
+def check_code_hash(loaded: Loaded, board: Board) -> Iterator[str]:
+    """Check that code of the submitter has a sha-256 unless it is in memory, and no other has."""
+    facts = loaded.result.backbone
+    has_file = facts.runs_code and facts.source != IN_MEMORY
+    if has_file != (facts.code is not None):
+        expected = "the sha-256 of its code" if has_file else "no sha-256 of code"
+        yield f"{find_code([facts.ref, facts.architecture]) or facts.ref}, expected {expected}"
 
 
 @RESULT_RULES.add("flags")

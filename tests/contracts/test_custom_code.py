@@ -29,6 +29,12 @@ HEAD_TEXT = """from protocols.episodic.centroid import nearest_centroid
 def mine(settings, support):
     return nearest_centroid(support.mean(dim=2))
 """
+NETWORK_TEXT = """from torch import nn
+class Net(nn.Sequential):
+    input_size, mean, std = 32, 'half', 'half'
+def make(width=8):
+    return Net(nn.Conv2d(3, width, 5), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+"""
 METHOD_TEXT = """from typing import ClassVar
 from pretrain.method import HOOKS, Method
 from pretrain.recipes.recipe import ActingOrder
@@ -208,6 +214,46 @@ def test_official_boards_lack_the_head_and_others_show_custom_code(
         assert f"All numbers: custom code {name} {sha256_of_file(Path(file))[:8]}" in shown
     cli("leaderboard", "init", "--board", "official", "--official", "cdfsl")
     cli("submit", "out", "--board", "official", code=5)
+
+
+def test_a_free_board_marks_a_network_of_ones_own_code_and_does_not_verify_it(
+    folder: Path, cli: CommandLine
+) -> None:
+    """After the submission the file has another content, which reading a board never runs."""
+    Path("nets.py").write_text(NETWORK_TEXT)
+    digest, model = sha256_of_file(Path("nets.py")), ("-m", "py:nets.py:make?width=6")
+    cli("episodic", *model, *TASK, "-o", "out")
+    fakes.declare(Path("out"))
+    cli("submit", "out", "--board", "board")
+    Path("nets.py").write_text("raise SystemExit")
+    cli("leaderboard", "check", "--board", "board")
+    [table] = cli.json("leaderboard", "show", "--board", "board")
+    [entry] = table["entries"]
+    weights = next(iter(read_loaded(Path("out")))).result.backbone.weights_hash
+    note = f"code sha-256 {digest[:12]}, weights {weights[:12]}"
+    assert {"own code, not verifiable", note} <= {*entry["flags"]}
+    for shape in ("md", "csv"):
+        shown = cli("report", "--board", "board", "--format", shape).out
+        assert "own code, not verifiable" in shown
+    verify = cli("leaderboard", "verify", entry["name"], *model, "--board", "board", code=5)
+    assert f"'{entry['name']}' is own code, not verifiable" in verify.err
+    [path] = Path("board").glob(f"*/{ENTRY_FILE}")
+    content = json.loads(path.read_text())
+    assert content["models"][0].pop("code") == digest
+    path.write_text(json.dumps(content))
+    unmarked = cli("leaderboard", "check", "--board", "board", code=5).err
+    assert "py:nets.py:make?width=6, expected the sha-256 of its code" in unmarked
+
+
+def test_a_network_in_memory_has_the_mark_without_a_hash(folder: Path, cli: CommandLine) -> None:
+    backbone = fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="mine", **STATED)
+    fsbench.evaluate(backbone, "toy_tiles:2w1s", output="out", **QUICK)
+    fakes.declare(Path("out"))
+    cli("submit", "out", "--board", "board")
+    cli("leaderboard", "check", "--board", "board")
+    [table] = cli.json("leaderboard", "show", "--board", "board")
+    start = f"code in memory, weights {backbone.facts.weights_hash[:12]}"
+    assert {"own code, not verifiable", start} <= {*table["entries"][0]["flags"]}
 
 
 def test_files_name_no_code(folder: Path, cli: CommandLine) -> None:

@@ -1,5 +1,6 @@
 """timm, the hub, torchvision and own functions, without a network: random weights, local caches."""
 
+import hashlib
 import json
 import socket
 import threading
@@ -240,6 +241,14 @@ def test_a_function_of_ones_own_and_its_typed_arguments() -> None:
     assert (facts.source, facts.feature_dim, facts.input_size) == ("py", 4, 16)
     assert facts.mean == (0.1, 0.1, 0.1)
     assert backbones.load_backbone("py:own_nets:Net").facts == facts
+    digest = hashlib.sha256(OWN_NETS.encode()).hexdigest()
+    by_file = backbones.load_backbone("py:own_nets.py:Net").facts
+    assert facts.code == by_file.code == digest
+    assert (
+        by_file.features
+        == facts.features
+        == f"as the function's network gives them (source {digest[:12]})"
+    )
     ref = "py:own_nets:Net?width=80&scale=.5&pool=false&name=b"
     backbone = backbones.load_backbone(ref)
     assert (backbone.facts.ref, backbone.facts.architecture) == (ref, ref)
@@ -255,6 +264,8 @@ def test_a_function_of_ones_own_and_its_typed_arguments() -> None:
         ("py:own_nets:wide?width", "'width' in 'own_nets:wide.width' sets nothing"),
         ("py:own_nets:wide?width=3&width=4", "'width=4' in .* sets nothing, or width twice"),
         ("py:own_nets:Nte", "unknown function of own_nets 'Nte'"),
+        ("py:nets.py:Net", "there is no file nets.py"),
+        ("py:own_nets.py:Nte", "unknown class or function of own_nets.py 'Nte'"),
         ("py:own_nets", "unknown function of own_nets ''"),
         ("py:", "cannot import ''"),
         ("py:own_nets:number", "gave a int"),

@@ -31,15 +31,15 @@ SETS = ("flowers102", "cub200", "aircraft", "mit67", "dogs")
 
 
 def write_probe(
-    root: Path, accuracy: float, data: DatasetRecord, name: str, size: int = 224
+    root: Path, accuracy: float, data: DatasetRecord, name: str, size: int = 224, **facts: Any
 ) -> Result:
-    """A probe of 100 test images; what is best is best by far."""
+    """A probe of 100 test images; what is best is best by far. facts: of the backbone."""
     spec = ProbeSpec(image=ImageSpec(input_size=size), held_out=0.1)
     lrs, chances = np.array(spec.lrs), accuracy * np.array([1.0, 0.5, 0.2])
     right = uniforms((3, 100), name, data.name, str(size)) < chances[:, None]
     curve = np.repeat(right.mean(axis=1)[:, None], spec.epochs, axis=1)
     records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
-    return fakes.store(root, spec, records, name=name, data=data)
+    return fakes.store(root, spec, records, backbone=fakes.facts(name, **facts), data=data)
 
 
 def write_all_probes(root: Path, accuracy: float, name: str) -> None:
@@ -201,6 +201,22 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
         submit(tmp_path / "renamed", board, named("renamed"))
     submit(tmp_path / "honest", board, named("honest"))
     assert Board.open(board).names() == ["forged", "honest"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"source": "py", "ref": "py:nets.py:make", "code": "a" * 64},
+        {"source": "file", "ref": "a.pt@py:nets.py:make", "code": "a" * 64},
+        {"source": "module", "ref": "module:mine"},
+        {"ref": "module:mine"},
+    ],
+)
+def test_code_of_the_submitter_is_refused(board: Path, tmp_path: Path, facts: Content) -> None:
+    write_probe(tmp_path / "results", 0.5, fakes.official("mit67"), "a", **facts)
+    message = f"{facts['ref']}, expected a reference that needs no code"
+    with pytest.raises(ValidationFailed, match=message):
+        submit(tmp_path / "results", board, DECLARATION)
 
 
 def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> None:

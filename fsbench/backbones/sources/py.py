@@ -1,6 +1,8 @@
-"""Networks returned by a function of the user: py:PKG.MOD:FUNCTION?depth=20&name=value.
+"""Networks returned by a function of the user: py:FILE:FUNCTION or py:PKG.MOD:FUNCTION.
 
-Arguments are int, float, bool or text, and part of the reference that results record.
+Arguments follow as ?depth=20&name=value; they are int, float, bool or text, and part of the
+reference that results record. They also record the sha-256 of FILE, or of the file of PKG.MOD. It
+covers neither what that file imports nor files that the function reads; the weights have their own.
 The network maps normalised images (B, 3, H, W) to features (B, D). Its attributes `input_size`,
 `mean` and `std` state how it was trained; the user states what it has not. These references are
 accepted from the command line only: a file from others must never name code to run.
@@ -13,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import nn
@@ -21,8 +22,9 @@ from torch import nn
 from fsbench.backbones.preprocessing import NEEDED, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.registry import load_custom_code
 
-FORM = "py:PKG.MOD:FUNCTION"
+FORM = "py:FILE:FUNCTION"
 PREFIX = "py:"
 
 
@@ -41,7 +43,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError if the name is no function or gives no network."""
     name, arguments = request.split()
     with working_folder():
-        module, make = import_function(name)
+        make, code = import_function(name)
         signature = inspect.signature(make)
         try:
             signature.bind(**arguments)
@@ -55,30 +57,37 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     stated = {field: getattr(network, field, None) for field in NEEDED}
     if not isinstance(size := stated["input_size"], int | None):
         raise UsageError(f"{request.ref}: input_size {size!r}", fix="give pixels as an int")
-    source = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
     return LoadedNetwork(
         module=network,
         architecture=request.ref,
-        features=f"as the function's network gives them (source {source})",
+        features=f"as the function's network gives them (source {code[:12]})",
         preprocessing=Preprocessing.stated("attributes of the network", **stated),
+        more={"code": code},
         hint="; or set the attributes input_size, mean and std of the network",
     )
 
 
-def import_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
-    """Import `PKG.MOD:FUNCTION`; return module and function. Raise UsageError."""
+def import_function(name: str) -> tuple[Callable[..., Any], str]:
+    """Return the function of `FILE:FUNCTION` or `PKG.MOD:FUNCTION`, and the sha-256 of its file.
+
+    Raise UsageError, and FsbenchError for a file that fails.
+    """
     path, _, function = name.partition(":")
+    if path.endswith(".py"):
+        custom = load_custom_code(f"{PREFIX}{name}")
+        return custom.value, custom.digest
     try:
         module = importlib.import_module(path)
     except (ImportError, ValueError) as error:
         raise UsageError(
             f"cannot import '{path}': {error}",
-            fix="write py:PKG.MOD:FUNCTION, importable from the working folder",
+            fix="write py:FILE:FUNCTION, or py:PKG.MOD:FUNCTION of a module that Python finds",
         ) from error
     public = {n: v for n, v in vars(module).items() if callable(v) and not n.startswith("_")}
     if function not in public:
         raise UnknownName(f"function of {path}", function, public)
-    return module, public[function]
+    code = Path(module.__file__ or "").read_bytes()
+    return public[function], hashlib.sha256(code).hexdigest()
 
 
 @contextmanager

@@ -123,6 +123,7 @@ function hashesSection(track, row, facts) {
       "The digest of the entry covers all that is shown of it, every outcome too. Images, episodes and settings of a column are those of all rows, by the start of their SHA-256."),
     el("dl", { class: "facts" },
       el("dt", {}, "entry"), el("dd", { class: "hash" }, facts.digest),
+      facts.code && [el("dt", {}, "code"), el("dd", { class: "hash" }, facts.code)],
       facts.weights_hash && [el("dt", {}, "weights"), el("dd", { class: "hash" }, facts.weights_hash)]),
     el("details", {}, el("summary", {}, "column by column"),
       el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "hashes by column" },
