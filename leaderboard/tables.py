@@ -14,10 +14,10 @@ import numpy as np
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import BackboneFacts, Declaration, Result
+from fsbench.core.schema import BackboneFacts, Declaration, FeatureCost, Result
 from fsbench.core.statistics import Score
 from fsbench.core.tasks import ColumnId, Track
-from fsbench.results.table import collapse_notes, rule_notes, warn_of_scale
+from fsbench.results.table import collapse_notes, combine_costs, rule_notes, warn_of_scale
 from leaderboard.badges import FAILED, OWN_CODE, SELF_REPORTED
 from leaderboard.columns import TrackColumns, split_by_track
 from leaderboard.eligibility import describe_failures, explain_exclusion
@@ -75,6 +75,11 @@ class Row:
     seed: int = 0
     seeds: "tuple[Row, ...]" = ()
     controls: "tuple[Row, ...]" = ()
+
+    @cached_property
+    def cost(self) -> FeatureCost | None:
+        """The cost of the features of its first network; None where nobody measured it."""
+        return combine_costs(results[0] for results in self.results.values())
 
     @property
     def networks(self) -> "tuple[Row, ...]":

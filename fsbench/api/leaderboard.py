@@ -43,8 +43,9 @@ class RankedBoard(ShownAsTables):
 
         Columns: table, track, entry, tier (missing for unranked entries), overall, column, mean,
         ci95 (half-width), n, flags, seeds (their number), reason (why an entry is unranked), best
-        (or not significantly worse), and of comparisons with a control, which only reports have:
-        control, gap, gap_ci95, p, mark. Accuracies are fractions.
+        (or not significantly worse), of comparisons with a control, which only reports have:
+        control, gap, gap_ci95, p, mark, and of the cost: parameters, macs, images_per_second,
+        peak_memory_bytes, machine. Accuracies are fractions.
         """
         return csv.build_frame(map(make_frame, self.tracks))
 

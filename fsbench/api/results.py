@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from fsbench.core.options import expand_path
-from fsbench.core.schema import Result
+from fsbench.core.schema import FeatureCost, Result
 from fsbench.core.specs import BALANCED, EpisodicSpec
 from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.results.assembly import add_results, key_of, read_by_key
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 NUMBERS = dict.fromkeys(("n_way", "n_shot", "episodes", "images"), "Int64") | {
-    "input_size": "int64",
+    **dict.fromkeys(("input_size", "parameters"), "int64"),
     **dict.fromkeys(("accuracy", "ci95", "top1", "balanced_accuracy"), "float64"),
+    **{"macs": "Int64", "images_per_second": "float64", "peak_memory_bytes": "Int64"},
 }
 """Columns of `Results.to_frame` that hold numbers, and their types."""
 
@@ -76,13 +77,13 @@ class Results(ShownAsTables, Sequence[Result]):
         input_size is in px; accuracy (the score), ci95 (half-width of the 95 % interval), top1,
         and balanced_accuracy (of a probe) are fractions; images are those that a probe tests; flags
         say why a result is not official, variant which settings differ from the defaults; source is
-        `module` for a module in memory.
+        `module` for a module in memory; macs to machine are those of a `FeatureCost`.
         """
         import pandas as pd
 
         rows = []
         for model, result in zip(self.models, self, strict=True):
-            spec, task = result.spec, result.task
+            spec, task, cost = result.spec, result.task, result.provenance.cost
             is_episodic = isinstance(spec, EpisodicSpec)
             scores = (result.score.mean, result.other.mean) if result.other else (None, None)
             top1, balanced = scores[::-1] if BALANCED in spec.variant else scores
@@ -105,6 +106,8 @@ class Results(ShownAsTables, Sequence[Result]):
                 "variant": " ".join(result.column.variant),
                 "source": result.backbone.source,
                 "weights_hash": result.backbone.weights_hash,
+                "parameters": result.backbone.n_parameters,
+                **{name: getattr(cost, name, None) for name in FeatureCost.model_fields},
             }
             rows.append(row)
         return pd.DataFrame(rows, columns=None if rows else [*NUMBERS]).astype(NUMBERS)

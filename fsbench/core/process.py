@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from fsbench.core.errors import UsageError
+from fsbench.core.progress import format_count
 
 
 def peak_memory(device: str = "cpu") -> int:
@@ -159,7 +160,10 @@ def device_model(device: str) -> str:
 
 
 def machine_name(device: str) -> str:
-    """Return the model of the GPU or of the processor."""
+    """Return the model of the GPU, or of the processor with the threads of this process."""
+    import torch
+
     if device.startswith("cuda"):
         return device_model(device)
-    return read_fact("/proc/cpuinfo", r"model name\s*: *(\S.*)") or platform.machine()
+    name = read_fact("/proc/cpuinfo", r"model name\s*: *(\S.*)") or platform.machine()
+    return f"{name}, {format_count(torch.get_num_threads(), 'thread')}"

@@ -356,14 +356,20 @@ class FeatureCost(Frozen):
     """Cost of extracting features; speed and memory are those of its machine, never compared.
 
     macs: multiply-adds of an image, null where torch cannot count them; images_per_second: of
-    forward passes; peak_memory_bytes: of the GPU or the process, 0 where unknown; machine: GPU or
-    processor.
+    forward passes; peak_memory_bytes: of the GPU or the process, 0 where unknown; machine: GPU, or
+    processor and threads.
     """
 
     macs: Count | None
     images_per_second: float = Field(gt=0, le=1e12)
     peak_memory_bytes: Count
     machine: Text
+
+    @property
+    def measured(self) -> str:
+        """Speed and memory in words, e.g. 90.5 images/s, 716 MiB (AMD EPYC 7763, 2 threads)."""
+        memory = f", {self.peak_memory_bytes / 2**20:,.0f} MiB" * (self.peak_memory_bytes > 0)
+        return f"{self.images_per_second:,g} images/s{memory} ({self.machine})"
 
 
 class Environment(Frozen):

@@ -7,11 +7,13 @@ length 1 and are free of it.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
-from fsbench.core.schema import Analysis, Result, ScoreRecord
+from fsbench.core.schema import Analysis, FeatureCost, Result, ScoreRecord
 from fsbench.core.specs import BALANCED, ProbeSpec
 from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
@@ -90,7 +92,9 @@ def build_table(results: Sequence[Result], models: Sequence[str], name: str) -> 
         table = table.without("flags")
     if len(header) < 2:
         table = table.without(DIFFERENCE)
-    notes += [f"{label}: {backbone.preprocessing}" for label, backbone in facts.items()]
+    for label, backbone in facts.items():
+        of_model = [r for name, r in zip(labels, results, strict=True) if name == label]
+        notes.append(f"{label}: {backbone.preprocessing}; {describe_costs(of_model)}")
     complete = replace(table, note="\n".join(notes))
     return replace(table.without(DENSE), make_complete=lambda: complete)
 
@@ -123,6 +127,35 @@ def format_score(score: ScoreRecord | Score) -> str:
     """Return e.g. '57.75 ± 0.88'."""
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
     return f"{100 * score.mean:.2f}{half}"
+
+
+def describe_costs(results: Sequence[Result]) -> str:
+    """Return parameters of a model, and what its features cost at each input size, in words."""
+    parts = [f"{results[0].backbone.n_parameters / 1e6:.3g} M parameters"]
+    for size in sorted({result.spec.image.input_size for result in results}):
+        cost = combine_costs(r for r in results if r.spec.image.input_size == size)
+        if cost:
+            macs = "" if cost.macs is None else f"{cost.macs / 1e9:.3g} GMACs, "
+            parts.append(f"at {size} px {macs}{cost.measured}")
+    return "; ".join(parts)
+
+
+def combine_costs(results: Iterable[Result]) -> FeatureCost | None:
+    """Return median speed and highest memory on the machine of most results; None without any.
+
+    results: of one architecture at one input size.
+    """
+    costs = [result.provenance.cost for result in results if result.provenance.cost]
+    if not costs:
+        return None
+    [(machine, _)] = Counter(cost.machine for cost in costs).most_common(1)
+    measured = [cost for cost in costs if cost.machine == machine]
+    return FeatureCost(
+        macs=measured[0].macs,
+        images_per_second=median(cost.images_per_second for cost in measured),
+        peak_memory_bytes=max(cost.peak_memory_bytes for cost in measured),
+        machine=machine,
+    )
 
 
 def distinct_labels(results: Sequence[Result | Analysis], models: Sequence[str]) -> list[str]:

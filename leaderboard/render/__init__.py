@@ -16,5 +16,5 @@ FORMATS: "Registry[Callable[[Sequence[ScoreFrame]], str]]" = Registry(
     "format",
     "leaderboard.render",
     lambda module: module.make,
-    machinery=("frame", "methods", "notes", "terminal"),
+    machinery=("frame", "methods", "notes", "stability", "terminal"),
 )

@@ -16,6 +16,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 TYPES = {
     **{"tier": "Int64", "n": "int64", "best": "bool"},
     **dict.fromkeys(("overall", "mean", "ci95", "gap", "gap_ci95", "p"), "float64"),
+    **dict.fromkeys(("macs", "peak_memory_bytes"), "Int64"),
 }
 """Types of the columns of numbers."""
 

@@ -64,7 +64,8 @@ class FrameScore(NamedTuple):
     ci95, gap_ci95: half-widths; best: highest of its column, or not significantly worse; gap: over
     the control; p: of the gap, adjusted by Holm; mark: † if significantly better than the control,
     ‡ if worse, never for a recipe of one seed; flags: why the number is not official; reason: why
-    the entry is unranked, or ranked apart.
+    the entry is unranked, or ranked apart; parameters: of the trunk; macs to machine: of the
+    entry, see `FeatureCost`.
     """
 
     table: str
@@ -85,6 +86,11 @@ class FrameScore(NamedTuple):
     gap_ci95: float = nan
     p: float = nan
     mark: str = ""
+    parameters: int = 0
+    macs: float = nan
+    images_per_second: float = nan
+    peak_memory_bytes: float = nan
+    machine: str = ""
 
     @property
     def score(self) -> Score:
@@ -268,13 +274,15 @@ def make_scores(
     if row.source is not None:
         scores[SOURCE] = Score(row.source, nan, 0)
     overall = nan if entry.overall is None else entry.overall
+    costs: dict[str, Any] = row.cost.model_dump(exclude_none=True) if row.cost else {}
     return {
         column: FrameScore(
             *(table.name, table.label, row.name, entry.tier, overall, column, *score),
             flags=flags.get(column, ()),
             seeds=len(row.networks),
             reason=entry.reason,
-            **gaps.get(column, {}).get(row.name, {}),
+            parameters=row.facts.n_parameters,
+            **costs | gaps.get(column, {}).get(row.name, {}),
         )
         for column, score in scores.items()
     }

@@ -64,14 +64,16 @@ def build_columns_json(table: BoardTable) -> list[dict[str, Any]]:
 def build_entry_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
     """Return an entry with its scores and seeds."""
     table, behind = frame.table, entry.behind
-    seeds = table.seeds.get(entry.name, {})
+    row, seeds = table.rows[entry.name], table.seeds.get(entry.name, {})
     return {
         **build_scores_json(frame, entry),
         "reason": entry.reason or None,
         "missing": list(entry.missing),
         "behind_leader": behind and build_gap_json(behind.gap, behind.ci95, entry.p),
         "covers": entry.covers if entry.tier is not None else None,
-        "link": table.rows[entry.name].link,
+        "link": row.link,
+        "parameters": row.facts.n_parameters,
+        "cost": row.cost and row.cost.model_dump(mode="json"),
         "seeds": [{"seed": n, **build_scores_json(frame, seed)} for n, seed in seeds.items()],
     }
 

@@ -28,13 +28,15 @@ from leaderboard.render.notes import (
     mark_single_seed,
     to_percent,
 )
-from leaderboard.tables import OVERALL, BoardTable, group_by_dataset
+from leaderboard.tables import OVERALL, BoardTable, Row, group_by_dataset
 
 AVERAGE_NOTE = "A data set is the mean of its columns; --wide prints all of them."
 EMPTY_NOTE = "No entries yet: fsbench submit RESULTS --board DIR"
 NO_RANKS = "Not computed: it takes two ranked entries that share two episodes of each column."
 KEYS = ("tier", "entry")
 """Leading columns, which are never left out."""
+COSTS = ("parameters (M)", "GMACs", "measured")
+"""Columns of a complete table: of the network, of one image, on one machine."""
 Groups = Mapping[str, Sequence[str]]
 """Header of a printed column -> the columns of the frame that it is the mean of."""
 
@@ -54,15 +56,20 @@ def make_score_table(frame: ScoreFrame) -> TextTable:
     whole = {label: [column] for label, column in zip(labels, columns, strict=True)}
     return replace(
         format_table(frame, datasets, [*more, *notes]),
-        make_complete=lambda: format_table(frame, whole, [*notes, *frame.explain_bold()]),
+        make_complete=lambda: format_table(frame, whole, [*notes, *frame.explain_bold()], True),
     )
 
 
-def format_table(frame: ScoreFrame, groups: Groups, notes: Sequence[str]) -> TextTable:
-    """Return a line per row, without columns that are empty in all of them."""
+def format_table(
+    frame: ScoreFrame, groups: Groups, notes: Sequence[str], is_complete: bool = False
+) -> TextTable:
+    """Return a line per row, without columns that are empty in all of them.
+
+    is_complete: whether costs are shown.
+    """
     shown = {OVERALL: [OVERALL], **groups, SOURCE: [SOURCE]}
-    rows = [format_row(frame, name, shown) for name in frame.lines]
-    columns = (*KEYS, "seeds", *shown, "notes")
+    rows = [format_row(frame, name, shown, is_complete) for name in frame.lines]
+    columns = (*KEYS, "seeds", *shown, *(COSTS if is_complete else ()), "notes")
     empty = {i for i, texts in enumerate(zip(*rows, strict=True)) if {*texts} <= {"", "-"}}
     empty |= set() if frame.table.seeds else {len(KEYS)}
     filled = [i for i in range(len(columns)) if i < len(KEYS) or i not in empty]
@@ -73,11 +80,11 @@ def format_table(frame: ScoreFrame, groups: Groups, notes: Sequence[str]) -> Tex
         "\n".join(notes),
         describe_ranking(frame.table),
         keys=len(KEYS),
-        optional=(SOURCE, "seeds", "notes"),
+        optional=(SOURCE, *reversed(COSTS), "seeds", "notes"),
     )
 
 
-def format_row(frame: ScoreFrame, name: str, groups: Groups) -> tuple[str, ...]:
+def format_row(frame: ScoreFrame, name: str, groups: Groups, is_complete: bool) -> tuple[str, ...]:
     """Return the line of a row or a seed; letters mark flags."""
     table, entry, is_seed = frame.table, frame.entries[name], frame.is_seed(name)
     row = table.lines[name]
@@ -88,6 +95,7 @@ def format_row(frame: ScoreFrame, name: str, groups: Groups) -> tuple[str, ...]:
         shown + lift_letters(frame.mark(name)),
         "" if is_seed else str(len(row.networks)),
         *(format_number(frame, name, group, columns) for group, columns in groups.items()),
+        *(format_costs(row) if is_complete else ()),
         ", ".join([*reason, *row.notes]) or "-",
     )
 
@@ -102,6 +110,15 @@ def format_number(frame: ScoreFrame, name: str, group: str, columns: Sequence[st
     shown = format_score(score) + (alone.mark if alone else "")
     text = shown + lift_letters("".join(sorted(marks)))
     return Best(text) if alone and frame.is_bold(alone) else text
+
+
+def format_costs(row: Row) -> tuple[str, str, str]:
+    """Return COSTS: multiply-adds of one image, and what was measured where."""
+    parameters, cost = f"{row.facts.n_parameters / 1e6:.3g}", row.cost
+    if cost is None:
+        return parameters, "-", "-"
+    macs = "-" if cost.macs is None else f"{cost.macs / 1e9:.3g}"
+    return parameters, macs, cost.measured
 
 
 def make_published_tables(tables: Sequence[BoardTable]) -> list[TextTable]:

@@ -15,12 +15,15 @@ import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import fakes
+from support import site as fakes_site
 from support.pages import Elements
 from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
 
 from fsbench.api.leaderboard import RankedBoard
 from fsbench.core.errors import UnknownName
-from fsbench.results.table import shorten_columns
+from fsbench.core.schema import Result
+from fsbench.results.table import combine_costs, shorten_columns
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.render import FORMATS
 from leaderboard.render.csv import guard_formula
@@ -174,7 +177,7 @@ def test_text_is_shown_as_it_is(escape: Callable[[str], str]) -> None:
 def test_markdown_has_as_many_columns_in_every_row() -> None:
     table = [x for x in make("md", hostile()).splitlines() if x.startswith("|")]
     assert len(table) == 2 + len(HOSTILE)
-    assert {line.replace(r"\|", "").count("|") for line in table} == {4}
+    assert {line.replace(r"\|", "").count("|") for line in table} == {5}
     assert "<script" not in "".join(table)
 
 
@@ -241,6 +244,36 @@ def test_the_terminal_shows_a_data_set_as_the_mean_of_its_columns() -> None:
     rows = {row[1]: row for row in table.rows}
     assert rows["seal"][:4] == ("1", "seal", *[f"66.18 ± {196 * ERROR:.2f}"] * 2)
     assert rows["halfᵃ"][2:4] == ("-", "-")
+
+
+def test_costs_stand_in_complete_tables_and_name_their_machine() -> None:
+    (table,) = fakes_site.source(["a", "b"]).tables
+    shown = make_score_table(make_frame(table))
+    assert not {"parameters (M)", "GMACs", "measured"} & {*shown.columns}
+    whole = shown.complete.select(["parameters (M)", "GMACs", "measured"])
+    cost = ("1e-05", "1.81", "90.5 images/s, 716 MiB (AMD EPYC 7763, 2 threads)")
+    assert {row[2:] for row in whole.rows} == {cost}
+    numbers = RankedBoard((table,)).to_frame()
+    assert {*zip(numbers.macs, numbers.machine, strict=True)} == {(1814073344, cost[2][-25:-1])}
+    (content,) = RankedBoard((table,)).to_json()
+    assert content["entries"][0]["cost"] == fakes_site.COST
+
+
+def test_speeds_of_several_machines_are_never_mixed() -> None:
+    (table,) = fakes_site.source(["a"]).tables
+    (made, *_) = [result for (result,) in table.rows["a"].results.values()]
+    cost = made.provenance.cost
+    assert cost is not None
+
+    def measure(**changes: object) -> Result:
+        changed = made.provenance.model_copy(update={"cost": cost.model_copy(update=changes)})
+        return made.model_copy(update={"provenance": changed})
+
+    slow = measure(images_per_second=70.5, peak_memory_bytes=2**30)
+    other = measure(machine="another", images_per_second=9e9, peak_memory_bytes=2**40)
+    expected = cost.model_copy(update={"images_per_second": 80.5, "peak_memory_bytes": 2**30})
+    assert combine_costs([other, made, slow]) == expected
+    assert combine_costs([made.model_copy(update={"provenance": fakes.provenance()})]) is None
 
 
 def test_published_numbers_stand_once_below_all_tracks() -> None:
