@@ -40,7 +40,7 @@ def show(
 def build(
     board: options.Board, site: Path = Option(..., "-o", "--output", help="Folder of the site.")
 ) -> None:
-    """Rank a board and write it as one page that opens from disk, SITE/index.html."""
+    """Rank a board and write a page that opens from disk, SITE/index.html, and scores as files."""
     from leaderboard.site.page import build_site
 
     typer.echo(build_site(board, site, console.reporter()))

@@ -1,7 +1,7 @@
 """Everything that the page shows, as one JSON value; fractions, null if unknown.
 
 Its tables are those of the JSON format (render/json.py), with what only the page has: sentences,
-rank intervals, packed intervals of pairs, histograms, figures and files.
+rank intervals, packed intervals of pairs, histograms and figures.
 """
 
 import math
@@ -16,7 +16,6 @@ from leaderboard.methods import MethodBoard, build_from_table
 from leaderboard.networks import Network
 from leaderboard.ranking.rank_intervals import RankInterval, bootstrap_ranks
 from leaderboard.record import BoardFile
-from leaderboard.render import FORMATS
 from leaderboard.render.frame import BEST_RULE, DATASET_TITLES, FLAGS, ScoreFrame, make_frame
 from leaderboard.render.json import build_table_json
 from leaderboard.render.methods import HEADINGS, describe_gains, list_notes
@@ -49,8 +48,6 @@ DIGITS = 6
 """Decimals of a fraction: a hundredth of a hundredth of a point."""
 MOST = 24
 """Entries of a figure of average ranks, and methods of a heat map."""
-DOWNLOADS = {"csv": "csv", "json": "json", "latex": "tex"}
-"""Format -> suffix of the file."""
 
 
 def build_page_data(
@@ -250,7 +247,4 @@ def build_track(
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(table.contenders, names, columns)),
         "panels": pack_json([*draw_average_ranks(table)]),
-        "downloads": pack_json(
-            {end: FORMATS.load(name)([frame]) for name, end in DOWNLOADS.items()}
-        ),
     }

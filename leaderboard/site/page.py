@@ -1,4 +1,4 @@
-"""The site: one HTML file with template, styles, scripts and data, without further requests.
+"""The site: an HTML file with template, styles, scripts and data, and the scores as files.
 
 Only the page's own script runs: the security policy contains its hash and allows no request, frame,
 form or inline handler, so a hostile name is shown as text.
@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.core.errors import UsageError
-from fsbench.core.io import replacing
+from fsbench.core.io import write_atomic
 from fsbench.core.progress import SILENT, Reporter
+from leaderboard.render import FORMATS
+from leaderboard.render.frame import make_frames
 from leaderboard.site.data import build_page_data
 from leaderboard.site.packing import embed_json
 from leaderboard.store import Board
@@ -21,6 +23,8 @@ from leaderboard.tables import rank_tracks
 CSS = ("base", "frame", "table", "entry", "charts", "print", "scale")
 """Style sheets in the order of the page."""
 INDEX = "index.html"
+FILES = {"scores.csv": "csv", "scores.json": "json", "scores.tex": "latex"}
+"""Files beside the page, which links to them, and their formats."""
 MAX_ROWS = 500
 """Maximum rows of the table for readers without scripts."""
 
@@ -60,7 +64,7 @@ def hash_source(text: str) -> str:
 
 
 def build_site(board: Path, site: Path, report: Reporter = SILENT) -> Path:
-    """Read, verify and rank the board, write SITE/index.html, and return its path.
+    """Read, verify and rank the board, write SITE/index.html beside FILES, and return its path.
 
     A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
     site that is no folder, ValidationFailed for an entry that breaks a rule.
@@ -70,7 +74,9 @@ def build_site(board: Path, site: Path, report: Reporter = SILENT) -> Path:
         raise UsageError(f"-o {site} is a file", fix="give a folder")
     entries = opened.entries(report)
     tables = rank_tracks(opened.file, entries)
-    text = render_page(build_page_data(opened.file, entries, tables))
-    with replacing(site / INDEX) as temporary:
-        temporary.write_text(text, encoding="utf8")
+    frames = make_frames(tables)
+    texts = {name: FORMATS.load(shape)(frames) for name, shape in FILES.items()}
+    texts[INDEX] = render_page(build_page_data(opened.file, entries, tables))
+    for name, text in texts.items():
+        write_atomic(site / name, text.encode())
     return site / INDEX

@@ -25,6 +25,7 @@ FLAGS = (
     "hide-scrollbars",
 )  # fmt: skip
 DESK, PHONE = (1280, 900), (390, 844)
+MACS = {"third": {"macs": 500_000_000}, "first": {}, "second": {"macs": 4_000_000_000}}
 NAMES = ["first", "second", "third", HOSTILE, "fifth"]
 
 
@@ -147,6 +148,9 @@ def address(source: fakes_site.SiteBoard, tmp_path_factory: pytest.TempPathFacto
     row = next(row for row in made["tracks"][0]["entries"] if row["name"] == HOSTILE)
     made["facts"][HOSTILE]["link"] = row["link"] = "javascript:window.hit=1"
     made["facts"][HOSTILE]["ref"] = "run:a; touch it's"
+    made["facts"]["second"] |= {"pretraining_data": ["imagenet"], "targets_seen": ["isic"]}
+    for row in made["tracks"][0]["entries"]:
+        row["cost"] = row["cost"] | MACS[row["name"]] if row["name"] in MACS else None
     return write_page(tmp_path_factory.mktemp("site"), made)
 
 
@@ -224,6 +228,30 @@ def test_filters_by_words_and_data_set(opened: Browser) -> None:
     assert opened.texts(".board .group") == ["isic"]
     opened("#filter").send_keys(" nothing")
     assert opened.find("#board .empty")
+
+
+def test_filters_by_pretraining_data_and_by_targets_seen(opened: Browser) -> None:
+    """What entries declare; the choices stay beside the filter by words."""
+    for value, names in (("imagenet", ["second"]), ("toy_source", NAMES[:1] + NAMES[2:])):
+        opened(f'[aria-label="pretraining data"] option[value="{value}"]').click()
+        assert opened.names == names
+    opened('[aria-label="pretraining data"] option[value=""]').click()
+    assert len(opened.names) == len(NAMES)
+    opened('[aria-label="targets seen"] option[value="none"]').click()
+    assert "second" not in opened.names
+    assert opened("#status").get_attribute("textContent") == "4 of 5 entries"
+    opened('[aria-label="targets seen"] option[value="isic"]').click()
+    assert opened.names == ["second"]
+
+
+def test_exact_costs_are_sorted_and_measured_ones_name_their_machine(opened: Browser) -> None:
+    opened('[data-sort="macs"]').click()
+    assert opened.names[:3] == ["third", "first", "second"], "the lowest first, unknown ones last"
+    rows = opened.texts(".board tbody tr:has(.name)")
+    assert "0.5 90.5 images/s, 716 MiB AMD EPYC 7763, 2 threads" in rows[0].replace("\n", " ")
+    heads = [head.text for head in opened.find(".board thead tr:last-child > *")]
+    assert heads[-4:] == ["parameters", "GMACs", "measured", "flags"]
+    assert not opened.find("th button[title*='machine']")
 
 
 def test_an_entry_opens_with_its_facts_and_histograms(
@@ -325,19 +353,6 @@ def test_the_skip_link_comes_first_and_leads_to_the_table(opened: Browser) -> No
     assert opened.focused.get_attribute("class") == "skip"
     opened.focused.send_keys(Keys.ENTER)
     assert opened.focused.get_attribute("id") == "main"
-
-
-def test_a_download_is_the_file_that_was_made(opened: Browser) -> None:
-    opened.run(
-        "window.saved = []; const make = URL.createObjectURL;"
-        "URL.createObjectURL = (blob) => { window.saved.push(blob); return make(blob); };"
-    )
-    opened('[data-download="csv"]').click()
-    text = opened.driver.execute_async_script(
-        "const done = arguments[0]; const look = () => window.saved.length"
-        " ? window.saved[0].text().then(done) : setTimeout(look, 20); look();"
-    )
-    assert text.splitlines()[0].startswith("table,track,entry,tier,overall,column,mean")
 
 
 @pytest.mark.parametrize(

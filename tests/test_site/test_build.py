@@ -1,5 +1,6 @@
 """`fsbench leaderboard build` on a board in a folder; a build that dies leaves the old page."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from support.cli import CommandLine
 from support.site import write_board
 
 from fsbench.core.errors import UsageError
+from leaderboard.render import FORMATS
+from leaderboard.render.frame import make_frames
 from leaderboard.site import page
-from leaderboard.tables import EXTRA
+from leaderboard.tables import EXTRA, rank_board
 
 
 @pytest.fixture
@@ -19,14 +22,19 @@ def board(tmp_path: Path) -> Path:
     return write_board(tmp_path / "board", ["a", "b"], targets=["isic"], shots=[1], n_episodes=5)
 
 
-def test_the_command_writes_one_file_and_says_where(
+def test_the_command_writes_a_page_and_the_files_that_it_links_to(
     board: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     written = tmp_path / "site" / "index.html"
     shown = cli("leaderboard", "build", "--board", board, "-o", written.parent).out
     assert shown.strip() == str(written)
-    assert [*written.parent.iterdir()] == [written]
-    assert "</html>" in written.read_text(encoding="utf8")
+    text = written.read_text(encoding="utf8")
+    links = re.findall(r'href="(scores\.\w+)"', text)
+    assert "</html>" in text
+    assert {path.name for path in written.parent.iterdir()} == {"index.html", *links}
+    frames = make_frames(rank_board(board))
+    contents = [(written.parent / link).read_bytes().decode() for link in links]
+    assert contents == [FORMATS.load(name)(frames) for name in ("csv", "json", "latex")]
 
 
 KILLED = """
@@ -34,11 +42,12 @@ import os, signal, sys
 from pathlib import Path
 from leaderboard.site import page
 
-def half(self, text, **more):
-    self.write_bytes(text[:100].encode())
-    os.kill(os.getpid(), signal.SIGKILL)
+def half(self, content):
+    self.write_text(content[:100].decode())
+    if "index" in self.name:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-Path.write_text = half
+Path.write_bytes = half
 page.build_site(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 

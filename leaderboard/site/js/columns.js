@@ -14,6 +14,18 @@ function datasetsOf(track) {
   return [...new Set(track.columns.map((column) => column.dataset).filter(Boolean))];
 }
 
+// Lists that entries declare, to filter by: data of pretraining, and targets that were in it.
+const DECLARED = [["pretraining_data", "pretraining data"], ["targets_seen", "targets seen"]];
+
+function declared(row, name) {
+  const values = factsOf(row.name)[name] ?? [];
+  return values.length ? values : ["none"];
+}
+
+function declaredBy(track, name) {
+  return [...new Set(track.entries.flatMap((row) => declared(row, name)))].sort();
+}
+
 function shownColumns(track, { dataset, kind }) {
   return track.columns
     .map((column, index) => ({ ...column, index }))

@@ -1,4 +1,4 @@
-// Tabs, filters, downloads, and the tray of entries chosen for comparison.
+// Tabs, filters, and the tray of entries chosen for comparison.
 
 // The method board comes first. Arrow keys and the wheel reach what a narrow page hides.
 function tabs(current) {
@@ -44,6 +44,8 @@ function controls(track, state, on) {
     }),
     choice("data set", datasetsOf(track), state.dataset, (dataset) => on.filter({ dataset })),
     choice("adaptation", kindsOf(track), state.kind, (kind) => on.filter({ kind })),
+    DECLARED.map(([name, label]) =>
+      choice(label, declaredBy(track, name), state[name], (value) => on.filter({ [name]: value }))),
     track.entries.some((row) => row.tier === undefined)
       ? el("label", {},
         el("input", {
@@ -51,11 +53,10 @@ function controls(track, state, on) {
           onchange: (event) => on.filter({ ranked: event.target.checked }),
         }), "ranked only")
       : null,
-    el("span", { class: "count", id: "count" }),
-    el("span", { class: "end" }, downloads(track)));
+    el("span", { class: "count", id: "count" }));
 }
 
-function legend() {
+function legend(track) {
   return el("div", { class: "legend" },
     el("span", { class: "scale" }, "colour: place in the column, lowest",
       el("span", {}, Array.from({ length: STEPS }, (_, i) => el("i", { class: `q${i}` }))), "highest"),
@@ -63,6 +64,7 @@ function legend() {
     el("span", {}, "line under a number: its 95 % interval on the range of the column (‹ ›: beyond it)"),
     el("span", {}, "✓ verified: a signed badge, recomputed from the weights"),
     el("span", {}, board.self_note),
+    costHeads(track).length > 1 ? el("span", {}, "measured: speed and memory of one machine, not comparable with those of another one") : null,
     Object.entries(board.flags).map(([flag, meaning]) => el("span", {}, el("span", { class: "tag" }, flag), ` ${meaning}`)));
 }
 
@@ -77,23 +79,4 @@ function tray(state, on) {
         type: "button", id: "compare", class: "primary", disabled: names.length < 2,
         onclick: on.compare,
       }, names.length < 2 ? "Choose another" : `Compare ${names.length}`)));
-}
-
-// Files made from the data in the page; nothing is fetched.
-const TYPES = { csv: "text/csv", json: "application/json", tex: "text/x-tex" };
-
-function save(name, kind, text) {
-  const address = URL.createObjectURL(new Blob([text], { type: `${TYPES[kind]};charset=utf-8` }));
-  el("a", { href: address, download: `${name}.${kind}` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
-function downloads(track) {
-  if (!track.downloads) return null;
-  const name = `${board.board}-${track.title}`.replace(/[^\w.-]+/g, "-");
-  return Object.keys(TYPES).map((kind) =>
-    el("button", {
-      type: "button", "data-download": kind,
-      onclick: async () => save(name, kind, (await unpackJson(track, "downloads"))[kind]),
-    }, kind === "tex" ? "LaTeX" : kind.toUpperCase()));
 }

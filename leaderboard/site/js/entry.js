@@ -12,10 +12,14 @@ const BACKBONE = [
   ["recipe", "recipe"], ["steps", "optimizer steps"], ["random_init", "random weights, seed"],
   ["source_accuracy", "in-domain accuracy"],
 ];
+const COST = [
+  ["macs", "multiply-adds per image"], ["images_per_second", "images per second"],
+  ["peak_memory_bytes", "peak memory, bytes"], ["machine", "measured on"],
+];
 function fact(name, value) {
   if (name === "link") return link(value);
   if (name === "source_accuracy") return `${percent(value)} %`;
-  if (name === "n_parameters" || name === "steps") return value.toLocaleString("en-US");
+  if (typeof value === "number" && name !== "random_init") return value.toLocaleString("en-US");
   if (Array.isArray(value)) return value.join(", ") || "none";
   return String(value);
 }
@@ -56,7 +60,7 @@ function entryPage(track, index, row, on) {
       el("button", { type: "button", onclick: () => on.choose(row.name, true) }, "Compare with another entry")),
     el("div", { class: "columns" },
       el("section", {}, el("h3", {}, "Declared"), factList(FACTS, facts)),
-      el("section", {}, el("h3", {}, "Backbone"), factList(BACKBONE, facts))),
+      el("section", {}, el("h3", {}, "Backbone"), factList([...BACKBONE, ...COST], { ...facts, ...row.cost }))),
     cellsSection(track, row),
     spreadSection(track, row),
     row.seeds?.length ? seedsSection(row, on) : null,

@@ -1,7 +1,7 @@
 // Routes, state and the theme. An address is #/m (methods), #/t/TRACK, #/t/TRACK/e/ENTRY or
 // #/t/TRACK/c/A/B...; without one, the first tab.
 
-const FRESH = { query: "", dataset: "", kind: "", ranked: false, sort: { key: "tier", down: false } };
+const FRESH = { query: "", dataset: "", kind: "", pretraining_data: "", targets_seen: "", ranked: false, sort: { key: "tier", down: false } };
 const states = board.tracks.map(() => ({ ...FRESH, chosen: [], open: new Set() }));
 const root = document.getElementById("main");
 
@@ -57,7 +57,7 @@ function showBoard(track, index, on) {
     track.finding && el("p", { class: "finding" }, track.finding),
     el("p", { class: "note" }, [track.data, ...track.notes].join(" ")),
   ];
-  root.append(...[tabs(addressOf(index)), ...opening, warning, controls(track, states[index], on), box, legend(), panelsSection(track), publishedSection(track)].filter(Boolean));
+  root.append(...[tabs(addressOf(index)), ...opening, warning, controls(track, states[index], on), box, legend(track), panelsSection(track), publishedSection(track)].filter(Boolean));
   refresh(index);
 }
 
@@ -96,7 +96,7 @@ function actions(index) {
     address: (name) => addressOf(index, "e", name),
     sort(key) {
       const again = state.sort.key === key;
-      state.sort = { key, down: again ? !state.sort.down : !["tier", "name"].includes(key) };
+      state.sort = { key, down: again ? !state.sort.down : !["tier", "name", "parameters", "macs"].includes(key) };
       refresh(index);
       announce(`sorted, ${state.sort.down ? "highest" : "lowest"} first`);
     },
@@ -106,6 +106,7 @@ function actions(index) {
         state.sort = FRESH.sort;
       }
       refresh(index);
+      announce(document.getElementById("count").textContent);
     },
     choose(name, wanted) {
       state.chosen = state.chosen.filter((each) => each !== name);

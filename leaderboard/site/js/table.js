@@ -4,7 +4,7 @@ function boardTable(track, state, on) {
   const columns = shownColumns(track, state);
   const ranges = new Map([-1, ...columns.map((c) => c.index)].map((i) => [i, rangeOf(track, i)]));
   const rows = sorted(track, filtered(track, state), state.sort);
-  const width = columns.length + 7;
+  const width = columns.length + 7 + costHeads(track).length;
   const body = (row) => [
     tableRow(track, row, columns, ranges, state, on),
     ...(state.open.has(row.name) ? row.seeds : []).map((seed) => seedRow(track, seed, columns, ranges, on)),
@@ -16,6 +16,24 @@ function boardTable(track, state, on) {
       title && tierHead(title, width),
       members.map(body))));
   return { table, count: rows.length };
+}
+
+// The cost of a network: what is exact can be sorted, what one machine measured cannot.
+function costHeads(track) {
+  const exact = [["parameters", "parameters", "of the network without a head"]];
+  return track.entries.some((row) => row.cost)
+    ? [...exact, ["macs", "GMACs", "multiply-adds of one image"], [null, "measured", "on the machine below it: not comparable with another one"]]
+    : exact;
+}
+
+function costsOf(track, row) {
+  const { macs, images_per_second: speed, peak_memory_bytes: memory, machine } = row.cost ?? {};
+  const cells = [
+    shortNumber(row.parameters),
+    macs === undefined ? "–" : String(Number((macs / 1e9).toPrecision(3))),
+    speed === undefined ? "–" : [`${speed.toLocaleString("en-US")} images/s`, memory ? `, ${Math.round(memory / 2 ** 20)} MiB` : "", el("span", { class: "machine muted" }, ` ${machine}`)],
+  ];
+  return costHeads(track).map((_, i) => el("td", {}, cells[i]));
 }
 
 function tableHead(track, columns, state, on) {
@@ -33,7 +51,7 @@ function tableHead(track, columns, state, on) {
       el("td", { class: "pick" }), el("td", { class: "tier" }), el("td", { class: "entry" }), el("td"), el("td"),
       groups.map(({ dataset, columns: own }) =>
         el("th", { class: "group", colspan: own.length, scope: "colgroup" }, el("span", {}, dataset))),
-      el("td"), el("td")),
+      el("td", { colspan: 2 + costHeads(track).length })),
     el("tr", {},
       fixed("pick", el("span", { class: "unseen" }, "compare")),
       head("tier", "tier", { class: "tier" }),
@@ -42,6 +60,7 @@ function tableHead(track, columns, state, on) {
       el("th", { scope: "col", title: "95 % interval of the rank, bootstrap over episodes" }, "rank"),
       columns.map((column) => head(column.index, [columnTitle(column), kindNote(track, column)], { title: column.name })),
       head("source", "source", { title: "in-domain accuracy" }),
+      costHeads(track).map(([key, label, title]) => (key ? head(key, label, { title }) : el("th", { scope: "col", title }, label))),
       el("th", { scope: "col" }, "flags")));
 }
 
@@ -76,6 +95,7 @@ function tableRow(track, row, columns, ranges, state, on) {
     columns.map((column) => measured(row, column.index, ranges.get(column.index), track)),
     el("td", { class: row.source_accuracy === undefined ? "absent" : null }, percent(row.source_accuracy),
       row.source_accuracy === undefined ? null : selfMark(row, -1)),
+    costsOf(track, row),
     el("td", { class: "flags muted" },
       row.reason && el("span", { class: "reason" }, `${row.reason} `),
       flagTags(row)));
@@ -91,7 +111,7 @@ function seedRow(track, seed, columns, ranges, on) {
     el("td"),
     columns.map((column) => measured(seed, column.index, ranges.get(column.index), track)),
     el("td", {}, percent(seed.source_accuracy)),
-    el("td", { class: "flags muted" }));
+    el("td", { class: "flags muted", colspan: 1 + costHeads(track).length }));
 }
 
 // A row is an entry, of one network or of several seeds.
@@ -166,13 +186,16 @@ function measured(row, column, range, track) {
   }, percent(score.mean), el("span", { class: "unseen" }, plusMinus(score.half)), selfMark(row, column));
 }
 
-function filtered(track, { query, ranked }) {
+function filtered(track, state) {
+  const { query, ranked } = state;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return track.entries.filter((row) => {
     const facts = factsOf(row.name);
     const text = [row.name, ...row.seeds.map((seed) => seed.name), facts.authors, facts.architecture, facts.recipe, facts.ref, ...row.flags]
       .join(" ").toLowerCase();
-    return (!ranked || row.tier !== undefined) && words.every((word) => text.includes(word));
+    return (!ranked || row.tier !== undefined)
+      && DECLARED.every(([name]) => !state[name] || declared(row, name).includes(state[name]))
+      && words.every((word) => text.includes(word));
   });
 }
 
@@ -182,6 +205,8 @@ function sorted(track, rows, { key, down }) {
     if (key === "tier") return place.get(row);
     if (key === "name") return row.name.toLowerCase();
     if (key === "source") return row.source_accuracy;
+    if (key === "parameters") return row.parameters;
+    if (key === "macs") return row.cost?.macs;
     return scoreOf(row, key === "overall" ? -1 : key)?.mean;
   };
   const known = rows.filter((row) => value(row) !== undefined);
