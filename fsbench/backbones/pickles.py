@@ -32,7 +32,6 @@ REAL = {"collections.OrderedDict": OrderedDict, "builtins.set": set, "__builtin_
 REBUILD = "torch._utils._rebuild_"
 TENSORS = {f"{REBUILD}tensor", f"{REBUILD}tensor_v2", f"{REBUILD}tensor_v3"}
 COPIES = {f"{REBUILD}parameter", f"{REBUILD}parameter_with_state"}
-SUBCLASSES = {"torch._tensor._rebuild_from_type", "torch._tensor._rebuild_from_type_v2"}
 """Calls of torch for tensors; of a parameter, the tensor is the first argument."""
 OTHER_TYPES = {"char": torch.int8, "byte": torch.uint8, "untyped": torch.uint8,
                "complexfloat": torch.complex64, "complexdouble": torch.complex128}  # fmt: skip
@@ -130,18 +129,11 @@ def read_zip(path: Path) -> object:
         if sum(member.file_size for member in members.values()) > path.stat().st_size:
             raise ValueError("it unpacks to more than it holds")
 
-        def read(name: str) -> bytes:
-            # torch.serialization.set_crc32_options(False) writes 0.
-            members[name].CRC = members[name].CRC or None  # type: ignore[assignment]
-            return archive.read(members[name])
-
         folder = next((n[:-8] for n in members if n.split("/")[1:] == ["data.pkl"]), "")
-        if f"{folder}byteorder" in members and read(f"{folder}byteorder") != b"little":
-            raise ValueError("its numbers are big-endian")
-        data = read(f"{folder}data.pkl")
+        data = archive.read(members[f"{folder}data.pkl"])
         check_opcodes(io.BytesIO(data), 1)
         tree = InertUnpickler(io.BytesIO(data)).load()
-        return Tree(lambda key: read(f"{folder}data/{key}")).read(tree)
+        return Tree(lambda key: archive.read(members[f"{folder}data/{key}"])).read(tree)
 
 
 def read_legacy(path: Path) -> object:
@@ -149,9 +141,8 @@ def read_legacy(path: Path) -> object:
     with path.open("rb") as file:
         check_opcodes(file, LEGACY_PICKLES)
         file.seek(0)
-        _, _, system = (InertUnpickler(file).load() for _ in range(3))
-        if not system["little_endian"]:
-            raise ValueError("its numbers are big-endian")
+        for _ in range(3):  # the magic number, the version and the sizes of C types
+            InertUnpickler(file).load()
         unpickler = InertUnpickler(file)
         tree = unpickler.load()
         storages = {}
@@ -212,10 +203,6 @@ class Tree:
             return self.tensor(*args)
         if name in COPIES:
             return self.resolve(args[0])
-        if name in SUBCLASSES:  # (call, class, arguments, ...); some are no tensors
-            call, kind, inner = args[:3]
-            tensor = self.convert(call(*inner)) if issubclass(call, InertValue) else None
-            return tensor if isinstance(tensor, Tensor) else kind()
         if value.is_network:
             return dict(self.weights(value))
         return self.resolve(value.items) if value.items else value

@@ -18,15 +18,14 @@ SPLITS = "startup_splits"
 class Archive(NamedTuple):
     """A file of a publisher: a zip or tar archive, a gzipped file, or a file used as it is.
 
-    known_hash: `md5:...`, `sha1:...` or `sha256:...`; hash_source: who states it, unless the
-    publisher does; mirrors: other addresses of the same bytes; saved_as: its file name, by default
-    the end of the address; into: the folder below that of the data set that it is unpacked to;
-    official: whether it holds the official images; inner: archives in it that are unpacked, too.
+    known_hash: `md5:...`, `sha1:...` or `sha256:...`; mirrors: other addresses of the same bytes;
+    saved_as: its file name, by default the end of the address; into: the folder below that of the
+    data set that it is unpacked to; official: whether it holds the official images; inner: archives
+    in it that are unpacked, too.
     """
 
     url: str
     known_hash: str
-    hash_source: str = ""
     mirrors: tuple[str, ...] = ()
     saved_as: str = ""
     into: str = "."

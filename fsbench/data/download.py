@@ -87,8 +87,6 @@ def fetch_archive(archive: Archive, folder: Path, report: Reporter = SILENT) -> 
     path, part = folder / archive.file, folder / f"{archive.file}.part"
     if path.is_file() and has_hash(path, archive.known_hash):
         return path
-    if archive.hash_source:
-        report.log(f"{archive.file}: its hash is stated by {archive.hash_source}")
     for url in (archive.url, *archive.mirrors):
         done = -1
         while (size := part.stat().st_size if part.exists() else 0) > done:

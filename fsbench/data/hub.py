@@ -176,7 +176,7 @@ class HubTable:
 def load_hub_target(ref: str, cache: Path) -> TargetDataset:
     """Load one split of a data set of the hub as a target, flagged `custom`.
 
-    Raises DataError for several splits of which none is named, and for fewer than two classes.
+    Raises DataError for several splits of which none is named.
     """
     parts = HubReference.parse(ref)
     splits = parts.load_splits(cache)
@@ -188,8 +188,6 @@ def load_hub_target(ref: str, cache: Path) -> TargetDataset:
             fix=f"name one: '{HUB}{parts.repo}?split={next(iter(splits))}'",
         )
     table = HubTable(splits, split, parts, cache)
-    if len(set(table.labels)) < 2:
-        raise DataError(f"{table.name} has fewer than two classes", fix="name another split")
     layout = f"split {split}, columns {table.image} and {table.label}"
     images = table.list_images(table.classes)
     ids = [(i.label, f"{table.classes[i.label]}/{row:08d}") for row, i in enumerate(images)]

@@ -27,9 +27,6 @@ BROKEN = (
 
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 """Modes of at most 8 bits per channel, whose conversion to RGB is unambiguous."""
-PNG = b"\x89PNG\r\n\x1a\n"
-DEEP = (PNG, b"II*\0", b"MM\0*", b"P5", b"\0\0\0\x0cjP", b"\xff\x4f\xff\x51")
-"""First bytes of formats with 16 bits per channel: PNG, TIFF, PGM, JPEG 2000."""
 MAX_PIXELS = 89_478_485
 """Pillow's limit for decompression bomb warnings: 0.25 GiB as RGB."""
 
@@ -64,10 +61,6 @@ def decode_rgb(source: Path | bytes, name: str, bits: int | None = None) -> Imag
 
 def largest_value(stream: IO[bytes]) -> int:
     """Return the largest value of a 16-bit image, 0 to 65535; -1 for others and broken files."""
-    head = stream.read(32)
-    if not head.startswith(DEEP) or (head.startswith(PNG) and head[24:25] != b"\x10"):
-        return -1
-    stream.seek(0)
     with suppress(*BROKEN), Image.open(stream, formats=readable_formats()) as image:
         if _is_deep(image) and image.width * image.height <= MAX_PIXELS:
             image.load()

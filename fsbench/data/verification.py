@@ -17,13 +17,12 @@ import numpy as np
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import EpisodeSpec
-from fsbench.core.tasks import FOLDER, HUB
+from fsbench.core.tasks import USER_DATA
 from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
 from fsbench.data.content import hash_contents
 from fsbench.data.episodes import Episode, EpisodeSampler
-from fsbench.data.hub import HubReference
 from fsbench.data.loading import list_source, load_target
 
 
@@ -58,10 +57,8 @@ class DatasetCheck:
             for label, (present, official) in zip(self.facts.classes, self.counts, strict=True)
             if official not in (None, present)
         ]
-        more = [f"{len(other) - 8} more classes"] if len(other) > 8 else []
         return DataError(
-            f"{name} does not have the official images: "
-            f"{'; '.join([*other[:8], *more, *self.notes])}",
+            f"{name} does not have the official images: {'; '.join([*other[:8], *self.notes])}",
             fix=f"results on it are marked `subset`; for official ones complete it: {get}",
         )
 
@@ -73,11 +70,7 @@ def verify_dataset(
 
     decode: also open every image.
     """
-    if name.startswith(HUB):
-        parts = HubReference.parse(name)
-        is_source = not parts.split and len(parts.load_splits(cache / "datasets")) > 1
-    else:
-        is_source = not name.startswith(FOLDER) and resolve_alias(name) in SOURCES.names()
+    is_source = not name.startswith(USER_DATA) and resolve_alias(name) in SOURCES.names()
     openers: list[Callable[[], object]]
     if is_source:
         listing = list_source(name, roots, cache)

@@ -227,15 +227,6 @@ def test_a_small_file_uses_little_memory(
         checkpoint.read_checkpoint(path)
 
 
-def test_a_file_without_checksums_opens(tmp_path: Path) -> None:
-    torch.serialization.set_crc32_options(False)
-    try:
-        torch.save(TENSORS, tmp_path / "a.pth")
-    finally:
-        torch.serialization.set_crc32_options(True)
-    compare(checkpoint.read_checkpoint(tmp_path / "a.pth"), TENSORS)
-
-
 def test_a_list_is_no_checkpoint(tmp_path: Path) -> None:
     torch.save([torch.ones(1)], tmp_path / "list.pth")
     with pytest.raises(CheckpointError, match="holds a list"):

@@ -105,7 +105,6 @@ def test_columns_are_named_or_found(
     [
         ("int64", [0, 1, -1], "rows without a label"),
         ("string", ["a", None, "b"], "rows without a label"),
-        ("string", ["a", "a", "a"], "fewer than two classes"),
     ],
 )
 def test_other_labels_are_refused(
