@@ -66,11 +66,11 @@ readme: $(STAMP)  ## write the generated tables and figures of the documents ane
 
 # DATA: the folder of the data sets. The sweep ends with an error that names SEAL-reverse's six runs.
 regime: $(STAMP)  ## the regime study: missing runs, board, figures, tables, page (six hours of a core)
-	PYTHONPATH=tests $(BIN)/python -m studies.pack_analyses unpack leaderboard/studies/regime sweep/regime/analyses
+	PYTHONPATH=tests $(BIN)/python -m studies.pack_analyses unpack leaderboard/studies/regime sweep/regime/results
 	-$(BIN)/fsbench sweep leaderboard/studies/regime/sweep.yaml --data $(DATA) \
 		--data chestx=$(DATA)/chestx64 --board leaderboard/studies/regime/entries \
-		--findings sweep/regime/analyses --output sweep/regime --jobs 2 --yes
-	PYTHONPATH=tests $(BIN)/python -m studies.pack_analyses pack leaderboard/studies/regime sweep/regime/analyses
+		--output sweep/regime --jobs 2 --yes
+	PYTHONPATH=tests $(BIN)/python -m studies.pack_analyses pack leaderboard/studies/regime sweep/regime/results
 	$(BIN)/python tests/studies/list_rounds.py sweep/regime/runs leaderboard/studies/regime/rounds.csv
 	$(MAKE) readme
 	$(BIN)/fsbench leaderboard build --board leaderboard/studies/regime/entries -o sweep/regime/site

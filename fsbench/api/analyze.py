@@ -50,10 +50,8 @@ def choose_analyses(selection: AnalysisSelection) -> AnalysisChoice:
 
     Raises UnknownName for an analysis or a field, UsageError for a value that does not fit.
     """
-    named = dict.fromkeys(name.replace("-", "_") for name in selection.what)
-    chosen = ANALYSES.names() if ALL in named else tuple(named)
-    pairs = (text.partition("=") for text in selection.set)
-    texts = group_settings((n.replace("-", "_") + eq + v for n, eq, v in pairs), "hessian.top=10")
+    chosen = ANALYSES.names() if ALL in selection.what else tuple(dict.fromkeys(selection.what))
+    texts = group_settings(selection.set, "hessian.top=10")
     for name in texts.keys() - set(chosen):
         setting = f"{name}.{next(iter(texts[name]))}"
         raise UnknownName("setting", setting, (f"{name}.FIELD" for name in chosen))

@@ -325,9 +325,8 @@ class Evaluation:
             if ratio >= FAR and size != facts.evaluation_size:
                 auto_size = facts.evaluation_size or choose_resolution(native)
                 log(
-                    f"warning: {size} px is {ratio:.2g} times "
-                    f"{'larger' if size > native else 'smaller'} than the {native} px that "
-                    f"{facts.ref} was trained at; --input-size auto takes {auto_size} px"
+                    f"warning: {size} px is far from the {native} px that {facts.ref} was trained "
+                    f"at; --input-size auto takes {auto_size} px"
                 )
 
     def store(self, task: TaskId, context: RunContext | None = None) -> ResultStore:
@@ -355,22 +354,20 @@ class Evaluation:
 
         The first blocks of every input size are extracted and timed, and stay in the cache.
         """
-        store = self.targets.features
-        missing: dict[Hashable, tuple[int, FeatureRequest]] = {}
-        for task in self.share:
-            spec = self.spec(task)
-            if is_on_features(task):
-                whole = self.targets.request_all(self.backbone, task, spec.image)
-                if not store.holds(whole):
-                    missing[task.dataset, pool_of(task)] = len(whole.dataset), whole
-        n_images = sum(n for n, _ in missing.values())
+        store, seconds = self.targets.features, dict[int, float]()
+        missing: dict[Hashable, FeatureRequest] = {}
+        for task in filter(is_on_features, self.share):
+            whole = self.targets.request_all(self.backbone, task, self.spec(task).image)
+            if not store.holds(whole):
+                missing[task.dataset, pool_of(task), whole.image] = whole
+        n_images = sum(len(whole.dataset) for whole in missing.values())
         if n_images < WORTH_TIMING:
             return
-        seconds, total = dict[int, float](), 0.0
-        for n, request in missing.values():
-            size = request.image.input_size
-            seconds[size] = seconds.get(size) or store.seconds_per_image(request)
-            total += n * seconds[size]
+        total = 0.0
+        for whole in missing.values():
+            size = whole.image.input_size
+            seconds[size] = seconds.get(size) or store.seconds_per_image(whole)
+            total += len(whole.dataset) * seconds[size]
         disk = n_images * self.backbone.facts.feature_dim * 4
         yield WorkEstimate(f"features of {n_images} images", total, disk=disk)
 

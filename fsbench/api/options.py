@@ -371,7 +371,6 @@ class SweepOptions(Machine):
     board: Path | None = option(
         None, "Output", "Folder of the board that `submit` adds to; its entries count as done."
     )
-    findings: Path | None = option(None, "Output", "Folder of analyses; records count as done.")
     method: Sequence[str] = option(
         (), "Model", "Methods beside those of the file: names, or py:FILE:CLASS; repeatable."
     )
@@ -381,11 +380,6 @@ class SweepOptions(Machine):
     @property
     def results(self) -> Path:
         return self.output / "results"
-
-    @property
-    def analyses(self) -> Path:
-        """Return the folder of analyses, whose records count as done where the run is gone."""
-        return self.findings or self.results
 
     def resolve(self, threads: int) -> Self:
         """Return the options with absolute paths, so that jobs may run anywhere that sees them.

@@ -9,7 +9,6 @@ from typer import Argument, Option
 
 from fsbench.api.options import Machine
 from fsbench.cli import console, options
-from fsbench.core.errors import UsageError
 from fsbench.core.options import option
 
 if TYPE_CHECKING:
@@ -24,12 +23,11 @@ class ClaimOptions(Machine):
 @options.command("claims", ClaimOptions, "data", "device")
 def claims(
     machine: ClaimOptions,
-    name: str | None = Argument(None, help="Claim to test; without it, list all claims."),
+    names: list[str] | None = Argument(None, help="Claims to test, or all; none lists them."),
     seeds: int | None = Option(None, "--n-seeds", min=2, help="Seeds per figure."),
     output: Path | None = Option(
         None, "-o", "--output", help="Folder for the outcomes (JSON), curves (JSON) and plots."
     ),
-    everything: bool = Option(False, "--all", help="Test every claim and print the verdicts."),
     full: bool = Option(False, "--full", help="Run more seeds or on a GPU: minutes to hours."),
     jobs: int = Option(2, "-j", "--jobs", min=1, max=64, help="Processes of one thread each."),
     as_json: options.Json = False,
@@ -38,19 +36,15 @@ def claims(
     from fsbench.claims import CLAIMS, list_statements
     from fsbench.claims.engine import ClaimSettings
 
-    if name is not None and everything:
-        raise UsageError(f"both {name} and --all were given", fix="use one of them")
-    if full and name is None:
-        raise UsageError("--full without a claim", fix="name one claim")
-    if name is None and not everything:
+    if not names:
         console.emit(as_json, list_statements(), "claims")
         return
     settings = ClaimSettings(seeds, full, machine.roots, jobs, machine.device)
-    names = CLAIMS.names() if name is None else (name,)
-    outcomes = {claim: run_claim(claim, settings, output) for claim in names}
+    chosen = CLAIMS.names() if "all" in names else names
+    outcomes = {claim: run_claim(claim, settings, output) for claim in chosen}
     if as_json:
         console.emit_json({n: o.model_dump(mode="json") for n, o in outcomes.items()})
-    elif everything:
+    elif len(outcomes) > 1:
         verdicts = [
             [claim, s.name, describe_conditions(s), s.verdict, s.reason]
             for claim, outcome in outcomes.items()

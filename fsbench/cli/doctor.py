@@ -1,4 +1,4 @@
-"""`fsbench doctor`: what this machine has: versions, devices, data sets and disk."""
+"""`fsbench doctor`: what this machine has: versions, devices and disk."""
 
 import os
 import shutil
@@ -8,9 +8,9 @@ from fsbench.api.options import Machine
 from fsbench.cli import console, options
 
 
-@options.command("doctor", Machine, "data", "cache")
+@options.command("doctor", Machine, "cache")
 def doctor(machine: Machine, as_json: options.Json = False) -> None:
-    """List versions, devices, data sets and disk of this machine.
+    """List versions, devices and disk of this machine; `fsbench data ls` lists its data sets.
 
     FSBENCH_DATA (like --data, separated like PATH) and FSBENCH_CACHE (like --cache) set the folders
     of all commands.
@@ -39,15 +39,11 @@ def list_devices() -> Iterator[tuple[str, str]]:
 
 
 def list_folders(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Yield the folders of the CD-FSL data sets, or how to get them, and that of the cache."""
+    """Yield the variables that set folders, and the folder of the cache with its free space."""
     from fsbench.core.io import cache_folder
-    from fsbench.data import TARGETS, dataset_groups
 
     for name in ("FSBENCH_DATA", "FSBENCH_CACHE"):
         yield name, os.environ.get(name) or "not set"
-    for name in dataset_groups()["cdfsl"]:
-        folder = machine.roots.find(TARGETS.load(name).FACTS)
-        yield name, str(folder or f"missing: fsbench data download {name} --data ROOT")
     cache = cache_folder(machine.cache)
     nearest = next(path for path in (cache, *cache.parents) if path.exists())
     yield "cache", f"{cache} ({shutil.disk_usage(nearest).free / 1e9:.0f} GB free)"

@@ -34,7 +34,7 @@ class AnalysisJob(Job):
 
     def done(self, options: SweepOptions) -> bool:
         """Return whether every analysis is recorded, though its run may be deleted."""
-        files = options.analyses.glob(f"{self.backbone.title}/*/{ANALYSES}/*.json")
+        files = options.results.glob(f"{self.backbone.title}/*/{ANALYSES}/*.json")
         records = [read_record(path, Analysis) for path in files]
         mine = [r.question for r in records if self.backbone.has_facts(r.backbone)]
         recorded = [(question.what, question.settings) for question in mine]
@@ -45,7 +45,7 @@ class AnalysisJob(Job):
         models = self.backbone.models(options)
         machine = {name: getattr(options, name) for name in Machine.declared()}
         chosen = AnalysisOptions(what=(), **vars(models), **machine, yes=True)
-        Analyzer(chosen, options.analyses).analyze(self.analyses)
+        Analyzer(chosen, options.results).analyze(self.analyses)
 
 
 def analysis_jobs(

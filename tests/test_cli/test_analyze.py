@@ -50,7 +50,7 @@ def names(folder: Path) -> list[str]:
 
 def test_two_networks_side_by_side(runs: dict[str, str], tmp_path: Path, cli: CommandLine) -> None:
     both = f"{runs['plain']},{runs['other']}"
-    shown = cli("analyze", "-m", both, "--what", "margins,weight-percentiles", "-o", tmp_path)
+    shown = cli("analyze", "-m", both, "--what", "margins,weight_percentiles", "-o", tmp_path)
     assert names(tmp_path) == ["margins", "weight_percentiles"] * 2
     smallest = {}
     for file in records(tmp_path):

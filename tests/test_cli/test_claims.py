@@ -32,7 +32,7 @@ def test_all_prints_condition_verdict_and_reason(
     from fsbench.claims import CLAIMS
 
     monkeypatch.setattr(CLAIMS, "names", lambda: ("reinit_figure2", "reinit_table3"))
-    lines = map(str.lstrip, cli("claims", "--all").out.splitlines())
+    lines = map(str.lstrip, cli("claims", "all").out.splitlines())
     rows = [line for line in lines if line.startswith("reinit")]
     assert [row.split()[0] for row in rows] == ["reinit_figure2", "reinit_table3"]
     assert "holds: rows of Table 2 72" in rows[0]

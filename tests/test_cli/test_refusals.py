@@ -60,7 +60,6 @@ REFUSED = {
         ("pretrain toy/maml --method normal", "only a meta-learner trains on"),
         ("claims reinit_table33", "did you mean 'reinit_table3'"),
         ("claims reinit_table3 --all", "use one of them"),
-        ("claims --full", "name one claim"),
         ("ls method", "did you mean 'methods'"),
         ("compare nowhere elsewhere", "--board DIR"),
         ("compare x y --board nowhere", "there is no board at nowhere"),

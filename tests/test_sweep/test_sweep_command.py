@@ -1,6 +1,7 @@
 """`fsbench sweep` end to end: a plan, a kill, a resume to the same bits, a board, a failure."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,14 +91,14 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_another_sitting_computes_what_neither_board_nor_findings_have(
+def test_another_sitting_computes_what_neither_board_nor_results_have(
     tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     analysis = {"what": ["knn_depth", "sharpness"], "images": 8, "set": ["knn_depth.k=3"]}
     data = sweep(tmp_path, methods=("llf",), submit=SUBMIT, analyze=[analysis])
     file = write(tmp_path / "sweep.yaml", data)
-    folders = ("--board", tmp_path / "board", "--findings", tmp_path / "kept")
+    folders = ("--board", tmp_path / "board")
     first, second = ((file, *where(tmp_path, name), *folders) for name in ("first", "second"))
     rows = cli.json("sweep", *first, "--dry-run")
     assert [row["kind"] for row in rows] == ["pretrain", "evaluate", "analyze", "submit"]
@@ -106,7 +107,9 @@ def test_another_sitting_computes_what_neither_board_nor_findings_have(
     assert not (tmp_path / "first").exists()
 
     cli("sweep", *first)
-    records = {path.name.partition("-")[0]: path for path in tmp_path.glob("kept/*/*/analyses/*")}
+    records = {
+        path.name.partition("-")[0]: path for path in tmp_path.glob("first/results/*/*/analyses/*")
+    }
     assert records.keys() == {"knn_depth", "sharpness"}
     record = read_json(records["knn_depth"])
     assert record["backbone"]["ref"].startswith("run:first/runs/toy-llf")
@@ -115,6 +118,10 @@ def test_another_sitting_computes_what_neither_board_nor_findings_have(
     (entry,) = (tmp_path / "board").glob("tiny-llf*")
     before = fakes.digests(entry)
 
+    for path in records.values():
+        copy = tmp_path / "second" / path.relative_to(tmp_path / "first")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
     cli("sweep", *second)
     assert not (tmp_path / "second" / "runs").exists()
     states = ["not needed any more", "on the board", "done", "on the board"]
