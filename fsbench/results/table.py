@@ -1,10 +1,4 @@
-"""Results as rows for people: one column per model, one row per board column.
-
-A warning tells where an accuracy may measure the scale of features instead of their transfer:
-`linear`, the head of the published protocol, trains on raw features with a fixed learning rate, so
-the same features times 0.1 or 100 give other accuracies. `logistic` and `ridge` scale features to
-length 1 and are free of it.
-"""
+"""Results as rows for people: one column per model, one row per board column."""
 
 import math
 from collections import Counter
@@ -23,10 +17,7 @@ from fsbench.results.names import ORDER, model_name
 
 SOURCE_ROW, DIFFERENCE = "source (in-domain)", "difference"
 DENSE = "dense"
-DIFFERENCE_NOTE = (
-    "difference: second minus first of two models, highest minus lowest of more; fsbench compare "
-    "tests it, paired"
-)
+DIFFERENCE_NOTE = "difference: second minus first model; fsbench compare tests it, paired"
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
@@ -52,60 +43,42 @@ def build_tables(results: Sequence[Result], models: Sequence[str] | None = None)
 def build_table(results: Sequence[Result], models: Sequence[str], name: str) -> TextTable:
     """Return one column per model and one row per task: mean ± 95 % interval, '-' where absent.
 
-    The start of the weights hash is added where two weights share a name. Head, protocol, input
-    size and flags that all rows share stand in the title.
+    The title has every flag, and head, protocol and input size that all rows share.
     """
     labels = distinct_labels(results, models)
-    rows: dict[ColumnId, dict[str, list[tuple[ScoreRecord, Result]]]] = {}
+    rows: dict[ColumnId, dict[str, list[ScoreRecord]]] = {}
     for label, result in zip(labels, results, strict=True):
         for column, score in list_scores(result):
-            rows.setdefault(column, {}).setdefault(label, []).append((score, result))
-    shared = [f for f in ORDER if results and all(f in result.flags for result in results)]
-    header = list(dict.fromkeys(labels))
-
-    def make_row(text: str, column: ColumnId) -> tuple[str, ...]:
-        row = rows[column]
-        texts = [" / ".join(format_score(score) for score, _ in row.get(m, ())) for m in header]
-        difference = format_difference([row[m][-1][0].mean if m in row else None for m in header])
-        flags = {flag for scores in row.values() for _, result in scores for flag in result.flags}
-        rest = ", ".join(flag for flag in ORDER if flag in flags.difference(shared))
-        return text, *(text or "-" for text in texts), difference, rest or "-"
-
-    columns = sorted(rows)
+            rows.setdefault(column, {}).setdefault(label, []).append(score)
+    header, columns, body = list(dict.fromkeys(labels)), sorted(rows), []
     short, common = shorten_columns([str(column) for column in columns])
-    body = list(map(make_row, short, columns))
-    facts = {label: result.backbone for label, result in zip(labels, results, strict=True)}
-    sources = [facts[model].source_accuracy for model in header]
-    if sources != [None] * len(header):
-        texts = ("-" if accuracy is None else f"{100 * accuracy:.2f}" for accuracy in sources)
-        body.append((SOURCE_ROW, *texts, "-", "-"))
+    for text, column in zip(short, columns, strict=True):
+        scores = [rows[column].get(label, []) for label in header]
+        texts = [" / ".join(map(format_score, several)) or "-" for several in scores]
+        means = [several[-1].mean for several in scores if several]
+        difference = f"{100 * (means[1] - means[0]):+.2f}" if len(means) == 2 else "-"
+        body.append((text, *texts, difference))
+    backbones = {label: r.backbone for label, r in zip(labels, results, strict=True)}
+    sources = [backbone.source_accuracy for backbone in backbones.values()]
+    if any(sources):
+        body.append((SOURCE_ROW, *("-" if s is None else f"{100 * s:.2f}" for s in sources), "-"))
     words = " ".join(word for word in common.split() if word not in name.split())
-    notes = table_notes(results, labels) + [DIFFERENCE_NOTE] * (len(header) > 1)
+    flags = [flag for flag in ORDER if any(flag in result.flags for result in results)]
+    notes = table_notes(results, labels) + [DIFFERENCE_NOTE] * (len(header) == 2)
     table = TextTable(
-        " · ".join([f"{name}: {words}" if words else name, *shared]),
-        ("task", *header, DIFFERENCE, "flags"),
+        " · ".join([f"{name}: {words}" if words else name, *flags]),
+        ("task", *header, DIFFERENCE),
         tuple(body),
         "\n".join(notes),
-        optional=(SOURCE_ROW, "flags", DIFFERENCE),
+        optional=(SOURCE_ROW, DIFFERENCE),
     )
-    if all(row[-1] == "-" for row in body):
-        table = table.without("flags")
-    if len(header) < 2:
+    if len(header) != 2:
         table = table.without(DIFFERENCE)
-    for label, backbone in facts.items():
+    for label, backbone in backbones.items():
         of_model = [r for name, r in zip(labels, results, strict=True) if name == label]
         notes.append(f"{label}: {backbone.preprocessing}; {describe_costs(of_model)}")
     complete = replace(table, note="\n".join(notes))
     return replace(table.without(DENSE), make_complete=lambda: complete)
-
-
-def format_difference(means: Sequence[float | None]) -> str:
-    """Return the second of two accuracies minus the first, in points, or the range of more."""
-    present = [mean for mean in means if mean is not None]
-    if len(present) < 2:
-        return "-"
-    gap = present[1] - present[0] if len(means) == 2 else max(present) - min(present)
-    return f"{100 * gap:+.2f}"
 
 
 def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
@@ -226,25 +199,24 @@ LARGEST_RATIO = 2.0
 def warn_of_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
     """Return a sentence on entries whose features differ too much in scale; empty if none do.
 
-    results: entry -> column -> result. Heads whose outcomes do not depend on the scale of features
-    and results that do not record it count for nothing.
+    results: entry -> column -> result; those that record no scale, or do not depend on it, count
+    for nothing.
     """
-    norms: dict[ColumnId, list[tuple[float, str]]] = {}
+    norms: dict[ColumnId, dict[float, str]] = {}
     for name, by_column in results.items():
         for column, result in by_column.items():
             if not result.spec.scale_free and result.feature_norm:
-                norms.setdefault(column, []).append((result.feature_norm, name))
-    ratios = {column: max(several)[0] / min(several)[0] for column, several in norms.items()}
-    wide = [column for column, ratio in ratios.items() if ratio > LARGEST_RATIO]
-    if not wide:
+                norms.setdefault(column, {})[result.feature_norm] = name
+    if not norms:
         return ""
-    widest = max(wide, key=ratios.__getitem__)
-    (low, smallest), (high, largest) = min(norms[widest]), max(norms[widest])
-    heads = dict.fromkeys(column.task.head or column.task.shape for column in wide)
+    names = max(norms.values(), key=lambda names: max(names) / min(names))
+    low, high = min(names), max(names)
+    if high / low <= LARGEST_RATIO:
+        return ""
     return (
-        f"Feature norms differ {ratios[widest]:.3g} times: {high:.3g} for {largest}, {low:.3g} for "
-        f"{smallest}. Accuracies of {' and '.join(heads)} depend on the scale of features as well "
-        "as on transfer; logistic heads do not."
+        f"Feature norms differ {high / low:.3g} times: {high:.3g} for {names[high]}, {low:.3g} for "
+        f"{names[low]}. Accuracies of linear heads depend on the scale of features as well as on "
+        "transfer; those of logistic heads do not."
     )
 
 

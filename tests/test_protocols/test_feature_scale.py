@@ -79,7 +79,7 @@ def test_compare_warns_where_the_head_depends_on_scale(results: Path, cli: Comma
     sides = [str(results / "0.1"), str(results / "1.0")]
     (comparison, *_) = fsbench.compare(*sides, tasks=["toy_scan:5w5s/linear"])
     assert comparison.warning.startswith("Feature norms differ 10 times")
-    assert "Accuracies of linear depend on the scale" in comparison.warning
+    assert "Accuracies of linear heads depend on the scale" in comparison.warning
     for same in (["toy_scan:5w5s/logistic"], ["toy_scan:5w5s/ridge"]):
         (comparison, *_) = fsbench.compare(*sides, tasks=same)
         assert comparison.warning == ""

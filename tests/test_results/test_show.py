@@ -30,7 +30,7 @@ def test_several_models_stand_side_by_side(tmp_path: Path, cli: CommandLine) -> 
     assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe 32px"]
     assert "results 32px · custom · derived" in shown.out.splitlines()
     assert lines["source (in-domain)"].split()[-3:] == ["25.00", "25.00", "-"]
-    assert "second minus first of two models" in shown.err
+    assert "second minus first model" in shown.err
     assert "as SEAL reports" in shown.err
     assert "timm's tag" not in shown.err
     assert "32 px (timm's tag a1_in1k), mean " in cli("show", tmp_path / "x", "--wide").err
