@@ -110,9 +110,8 @@ def open_ranks(
 ) -> Iterator[tuple[Ranks, torch.device]]:
     """Yield the ranks and the device of this process: of torchrun or of an open process group.
 
-    Under torchrun a GPU is that of the local rank. backend: by default the one of the device;
-    patience: the time that a rank waits for the others. Raises UsageError where there are too few
-    GPUs.
+    Under torchrun a GPU is that of the local rank. patience: the wait for others. Raises UsageError
+    for too few GPUs.
     """
     if distributed.is_available() and distributed.is_initialized():
         yield current_ranks(), torch.device(device)

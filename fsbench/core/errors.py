@@ -1,7 +1,6 @@
 """The errors of the suite. Each says what was given, what is allowed and what to do.
 
-The command line turns them into one message on stderr and an exit code: 1 run failed, 2 usage,
-3 data missing or wrong, 4 checkpoint mismatch, 5 validation failed. Nothing else is caught there.
+Exit codes: 1 run failed, 2 usage, 3 data, 4 checkpoint mismatch, 5 validation failed.
 """
 
 import re

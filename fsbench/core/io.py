@@ -62,10 +62,9 @@ def open_cache(folder: Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file beside `path` that replaces it if the block ends without an error.
+    """Yield a temporary file that replaces `path` if the block ends without an error.
 
-    Several processes may write `path`, each through a file of its own. What killed processes left
-    in the folder is deleted a day later.
+    Several processes may write `path`. What killed ones left is deleted a day later.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for other in path.parent.glob(f".*{TEMPORARY}"):
@@ -146,10 +145,9 @@ def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Read a regular file of at most `most` bytes, opened once.
+    """Read a regular file of at most `most` bytes. Raise OSError for any other file.
 
-    Raises OSError for a file that cannot be opened, and at once for devices, pipes and sockets,
-    which may have no end, and for larger files.
+    Devices, pipes and sockets, which may have no end, are refused at once.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb", buffering=0) as file:
@@ -214,8 +212,7 @@ def flatten_mapping(values: Mapping[str, Any], prefix: str = "") -> dict[str, An
 def read_mapping(file: Path, allowed: str, *, as_written: bool = False) -> dict[str, Any]:
     """Read JSON, TOML or YAML, by suffix, as a mapping. Raise ValidationFailed naming the file.
 
-    allowed: the keys, for the message; as_written: YAML's scalars stay text, so that `010` is not
-    8, `1:30` is not 90 and `no` is not false.
+    allowed: keys, for the message; as_written: scalars of YAML stay text: `010` is not 8.
     """
     data = read_json(file) if file.suffix == ".json" else _read_text(file, as_written)
     if not isinstance(data, dict):

@@ -190,8 +190,7 @@ def named_failure(name: object, fix: str) -> Iterator[None]:
 def load_custom_code(reference: str) -> CustomCode:
     """Import the file of py:FILE:NAME, once per process, and return what NAME is there.
 
-    The text that runs is the one whose digest is recorded: a loader may find byte code of an older
-    one. Raise UsageError for no such file or name, FsbenchError for code that fails.
+    The digest is that of the text that runs. Raise UsageError, FsbenchError for code that fails.
     """
     text, _, name = reference.removeprefix(CODE).rpartition(":")
     path = expand_path(text)

@@ -1,8 +1,4 @@
-"""Every record that reaches disk, without torch: facts, trainings, results, findings, declarations.
-
-Fractions lie in [0, 1]; percent appears only where people read. Records are frozen and reject
-unknown fields, NaN and infinity.
-"""
+"""Every record that reaches disk, without torch; fractions lie in [0, 1]."""
 
 import hashlib
 import re
@@ -105,9 +101,8 @@ class RecipeView(BaseModel):
 class Training(Frozen):
     """Recipe and cost of a run. Seconds and memory are those of its machine, the rest is exact.
 
-    recipe: every field of it; steps: of the optimizer; samples: training images, repeats counted;
-    flops: of steps and events, as pretrain/training/cost.py counts; peak_memory_bytes: of the GPU
-    or the process, 0 where unknown; device: cpu or the GPU's name.
+    recipe: every field of it; samples: training images, repeats counted; flops: of steps and
+    events; peak_memory_bytes: 0 where unknown; device: cpu or the GPU's name.
     """
 
     recipe: dict[str, JsonValue]
@@ -164,11 +159,9 @@ class Training(Frozen):
         return self._digest_without("name", "seed")
 
     def conditions(self, schedule: str | None = None) -> str:
-        """Return the digest of all that matched runs share, under another schedule if stated.
+        """Return the digest of what runs matched in compute share, or with another schedule.
 
-        Two runs are matched in compute when it is equal and they took as many steps over as many
-        images. Name, seed and methods may differ. Tasks and batches of as many images count as the
-        same loader: a meta-learner's control learns to classify the images of its tasks.
+        Name, seed and methods may differ, and batches count as tasks of as many images.
         """
         changes = {"loader": "batches"} if self.view.loader == "episodes" else {}
         changes |= {} if schedule is None else {"schedule": schedule}
@@ -258,21 +251,17 @@ IN_MEMORY = "module"
 
 
 class BackboneFacts(Frozen):
-    """Facts of a backbone, and how its features are taken.
+    """Facts of a backbone, and how its features are taken; null where unknown.
 
     ref: as the user wrote it, e.g. timm/resnet18; source: its scheme, e.g. timm, run or file;
     features: how they are taken, e.g. 'global average pooling'; input_size: side (px) that it was
-    trained at, of random weights that of the architecture; mean, std: of images in [0, 1];
-    interpolation: of the resizing in its training; stated_by: who states these four.
-
-    n_parameters: of the trunk without a head, n_affine of them scales and shifts of normalization
-    layers; code: sha-256 of the file of the user's function that made it; random_init: seed of
-    random weights; calibration: how their normalisation statistics were set; revision: commit of
-    the hub repository; pretraining_data: names of data sets.
+    trained at; mean, std: of images in [0, 1]; interpolation: of the resizing in training;
+    stated_by: who states these four; n_parameters: of the trunk, n_affine of them of normalization
+    layers; code: sha-256 of the user's file that made it; random_init: seed of random weights;
+    calibration: how their normalisation was set; revision: commit of the hub.
 
     recipe, recipe_digest, steps, source_accuracy, training: of a run of our own; evaluation_size:
-    side (px) at which its recipe's study evaluates it. feature_spec: choices about features, where
-    they differ from the source's. What is unknown is null.
+    side (px) at which its study evaluates it; feature_spec: what differs from the source's choices.
     """
 
     ref: Text
@@ -375,10 +364,9 @@ class FeatureCost(Frozen):
 class Environment(Frozen):
     """Environment of a computation, without the time; many results share it.
 
-    batch_size: images of a forward pass where one was asked for, since features depend on it;
-    halvings: of the episodes of a forward pass, where memory was too small for all; precision: of
-    float32 in features and heads, as torch's fp32_precision names it; plugins: packages of plug-ins
-    that the number depends on, with their versions.
+    batch_size: of a forward pass where the user chose it; halvings: of the episodes of a pass,
+    where memory was too small; precision: torch's fp32_precision; plugins: their packages with
+    versions.
     """
 
     command: Printable
@@ -418,10 +406,9 @@ class ScoreRecord(Frozen):
 class Summary(Frozen):
     """Facts that follow from the outcomes of a result alone; recomputed on every reading.
 
-    collapsed: episodes at chance because every query got the same class; non_finite: episodes with
-    a non-finite logit; details: of a probe; dense: over all images of an episode's classes that
-    could have been a query; other: of a probe whose test images of each class are known, balanced
-    accuracy, or accuracy where `score` is balanced.
+    collapsed: episodes with one class for all queries; non_finite: with a non-finite logit;
+    details: of a probe; dense: over all images that could have been a query; other: of a probe with
+    test_counts, balanced accuracy, or accuracy where `score` is balanced.
     """
 
     score: ScoreRecord
@@ -498,10 +485,8 @@ class Measure(Frozen):
 class View(Frozen):
     """A curve of a figure; those of several backbones with one title share a panel.
 
-    x, y: the axes with their units; at, values (n,): the line; low, high (n,): the range of
-    repeated draws around it, where there is one; places (n,): names of the positions 1, 2, ...,
-    where these are layers or blocks; label: the name of the curve, which the figure adds. A line of
-    one point is drawn as a bar.
+    x, y: axes with units; at, values (n,): the line, a bar if n is 1; low, high (n,): the range of
+    repeated draws; places (n,): names of layers or blocks at 1, 2, ...; label: of the curve.
     """
 
     title: str

@@ -1,8 +1,7 @@
 """Specs: every choice of an evaluation as frozen data, without torch.
 
-A spec holds each choice that a published protocol states or leaves open. Its digest names a
-result in its folder, so results that differ in any field are never mixed up. A field added later
-is left out of the canonical text at its default, so the digests of earlier specs stay valid.
+The digest of a spec names a result in its folder, so results that differ in any field are never
+mixed up. A field added later is not written at its default: digests of earlier specs stay valid.
 """
 
 import hashlib
@@ -211,13 +210,12 @@ class HeadSpec(Frozen):
 
 
 class AffineSpec(Frozen):
-    """SGD on the affine parameters of a backbone's normalization layers, beside the head's.
+    """SGD on the affine parameters of normalization layers, beside the head's settings.
 
     Without momentum, as in evaluation/finetune_resnet18.py of
     https://github.com/MuawizChaudhary/STARTUP (branch ResNet10-no-adapt), the one public code of
-    it. The head's epochs, batches and dtype hold for both. dtype: of the backbone's kernels and
-    activations, where it differs: bfloat16 sums products in float32, and keeps what is trained in
-    the head's dtype.
+    it. dtype: of the backbone's kernels, where it differs from the head's; bfloat16 sums in
+    float32.
     """
 
     lr: float = Field(0.01, gt=0)
@@ -233,11 +231,9 @@ SHA256 = r"^[0-9a-f]{64}$"
 class FittedSpec(Frozen):
     """A head fitted to the support set in one step, without SGD; its file adds its own settings.
 
-    normalize: l2 scales every feature vector to length 1 first. transductive: a property of the
-    head, not a choice: it uses all queries of an episode at once, so it is never compared with
-    heads that do not. code: likewise, the sha-256 of the user's file that defines the head.
-
-    SCALE_FREE: outcomes do not depend on the scale of features, even if they are not normalized.
+    normalize: l2 scales features to length 1. transductive: the head uses all queries of an episode
+    at once; code: sha-256 of the user's file that defines it; both are no choices. SCALE_FREE:
+    outcomes do not depend on the scale of features even without normalize.
     """
 
     SCALE_FREE: ClassVar[bool] = False
@@ -321,12 +317,10 @@ FITTED: Registry[type[FittedSpec]] = Registry(
 class EpisodicSpec(Frozen):
     """A few-shot task without its data set.
 
-    n_episodes: the official count; a result of fewer is marked `short`. head: of linear and affine.
-    fitted: of all other heads, the settings that their file declares. affine: of affine tuning.
-    Each is absent where it has no meaning, and complete where it has one. bn_mode: BatchNorm uses
-    the statistics of the source (eval), or those of each batch while the affine parameters are
-    tuned and their running means for the queries (train). The protocol is that of the episodes; on
-    disk it is written beside them.
+    n_episodes: the official count; a result of fewer is marked `short`. head: of linear and affine;
+    affine: of affine tuning; fitted: of all other heads; each only where it has a meaning. bn_mode:
+    BatchNorm takes the statistics of the source (eval), or of each batch in tuning and their
+    running means for queries (train). On disk the protocol is written beside the episodes.
     """
 
     kind: Literal["episodic"] = "episodic"
@@ -450,12 +444,9 @@ class _DatasetSpec(Frozen):
 class ProbeSpec(_DatasetSpec):
     """Linear probe as in SEAL (section 4.2), with defaults of this suite where the paper is silent.
 
-    batch_size: not stated by SEAL, 32 in all its code. augmentation: heads train on features of the
-    centre crop. schedule: `cosine` decays the rate to 0, epoch by epoch.
-    held_out: part of every training class on which the rate is chosen, beside the choice on the
-    test images that the paper reports; None for no such part. select: which of the two choices is
-    the score. epoch: of the choice on the held-out part; that on the test images always takes the
-    best one.
+    batch_size: 32 in all code of SEAL. schedule: `cosine` decays the rate to 0, epoch by epoch.
+    held_out: part of every training class on which rate and, by `epoch`, epoch are chosen, beside
+    the paper's choice on the test images; select: which of the two choices is the score.
     """
 
     kind: Literal["probe"] = "probe"
@@ -494,9 +485,8 @@ class ProbeSpec(_DatasetSpec):
 class KnnSpec(_DatasetSpec):
     """k-NN probe: the training images nearest in feature space vote.
 
-    Defaults are DINO's (Caron et al. 2021, section 4.1 and its code): k = 20, cosine similarity,
-    votes weighted by exp(similarity / temperature). Euclidean neighbours have one vote each, as in
-    scikit-learn. Features are those of the centre crop; nothing is drawn at random.
+    Defaults are DINO's (Caron et al. 2021, section 4.1): cosine similarity, votes weighted by
+    exp(similarity / temperature). Euclidean neighbours have one vote each, as in scikit-learn.
     """
 
     kind: Literal["knn"] = "knn"
@@ -529,8 +519,7 @@ def digest(value: Any) -> str:
 class SourceSubset(Frozen):
     """A small part of a pretraining source: some classes, and some training images of each.
 
-    Classes are those with the smallest hash of their name, images those with the smallest hash of
-    their place in the class's list, so a larger part contains every smaller one. All other images
+    Each has the smallest hashes of name or position, so larger parts contain smaller ones. Others
     of these classes are for validation.
     """
 

@@ -36,9 +36,8 @@ class Score(NamedTuple):
 class Paired(NamedTuple):
     """The mean of A - B over n shared outcomes, its standard error, and its two-sided p.
 
-    freedom: degrees of freedom of the standard error, by Welch and Satterthwaite over independent
-    groups of columns; fewest: shared outcomes of the column with the fewest; half: half-width of
-    the 95 % interval where it is not 1.96 standard errors.
+    freedom: of the standard error, by Welch and Satterthwaite; fewest: outcomes of the smallest
+    column; half: half-width of the 95 % interval where it is not 1.96 standard errors.
     """
 
     gap: float
@@ -62,9 +61,8 @@ def score(values: ArrayLike) -> Score:
 def balanced_score(right: NDArray[np.bool_], counts: Sequence[int]) -> Score:
     """Return the mean over classes of the share of right images, with its interval.
 
-    right (N,): class by class, counts[c] images of class c; classes without one are left out. The
-    variance is that of a mean of C binomials, the sum of p (1 - p) / n over the classes by C², with
-    Agresti and Coull's p (z²/2 right and wrong images more), so that none is 0.
+    right (N,): class by class, counts[c] images of class c. The variance is the sum of p (1 - p) /
+    n over the C classes by C², with Agresti and Coull's p, so that none is 0.
     """
     sizes = np.array([n for n in counts if n], np.float64)
     hits = np.add.reduceat(right.astype(np.float64), (sizes.cumsum() - sizes).astype(np.intp))
@@ -94,11 +92,9 @@ def score_rows(rows: Sequence[Numbers]) -> list[Score]:
 def paired(a: Sequence[Numbers], b: Sequence[Numbers], draws: Sequence[str] = ()) -> Paired:
     """Return the unweighted mean over columns of the mean of A - B, with a z test.
 
-    a, b: one array of accuracies per column; the arrays of one column have the same episodes in the
-    same order. draws: one name per column, equal for columns over the same episodes in the same
-    order (such as two heads on one task), whose gaps are then added episode by episode; columns
-    with different names, or without names, count as independent. Two equal entries give p = 1.
-    Raise UsageError if the columns do not match.
+    a, b: accuracies per column, of the same episodes in the same order. draws: a name per column;
+    gaps of columns of one name, over the same episodes, are added episode by episode, others count
+    as independent. Equal entries give p = 1. Raise UsageError if the columns do not match.
     """
     if len(a) != len(b) or not a or any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
         raise UsageError(
@@ -179,8 +175,7 @@ def _grouped(gaps: Sequence[Numbers], draws: Sequence[str]) -> list[list[Numbers
 def _standard_error(group: Sequence[Numbers]) -> Numbers:
     """Return the standard error of the sum of the mean gaps (..., n) of a group's columns.
 
-    It is nan for one episode. Columns of unequal length count as fully correlated, which is the
-    worst case.
+    Columns of unequal length count as fully correlated, the worst case; nan for one episode.
     """
     if len({g.shape for g in group}) > 1:
         return np.asarray(sum(_standard_error([g]) for g in group))
@@ -205,8 +200,7 @@ def shares(
 ) -> Numbers:
     """Return what each episode adds to the unweighted mean over columns of the mean gap.
 
-    index, gaps: one array (n,) per column; draws: one name per column, equal for columns over the
-    same episodes, which are identified by their index.
+    index, gaps: one array (n,) per column; draws: as in `paired`, for equal index.
     """
     per_draw = []
     for draw in dict.fromkeys(draws):

@@ -1,8 +1,7 @@
 """Tables of plain text: which columns fit a width, and how they are drawn.
 
-Numbers are never broken over lines and never shortened. Where the width is too small, texts wrap
-first, then parts of the table are left out in a stated order: what the table names as optional
-(dense rows, in-domain accuracies, flags), then columns from the right.
+Numbers are never broken over lines. Where the width is too small, texts wrap first, then optional
+parts are left out (dense rows, in-domain accuracies), then columns from the right.
 """
 
 import re

@@ -2,14 +2,12 @@
 
     eurosat:5w1s/linear@ibm                 task: data set, ways and shots, head, protocol
     eurosat:probe, eurosat:knn              task: a probe of the whole data set
-    folder:DIR:5w1s/linear@ibm              task on a folder of images
-    hf-hub:ORG/NAME?split=test:5w1s/...     task on a data set of the Hugging Face hub
+    folder:DIR:5w1s/linear@ibm              task on images of the user, as hf-hub:ORG/NAME:...
     eurosat:5w1s/affine@ibm 224px bn-train  column: task, input size, variant of the spec
 
-The command line also takes a `TaskPattern`, which may leave parts out (`eurosat`, `isic@startup`)
-or name a group (`cdfsl:5w1s`); `resolve` completes it from options and defaults. A reference to
-images of the user may contain `:`, `/` and `@`, so what follows it counts only from a valid
-`:NwKs`, `:probe` or `:knn`. Results name such images by `user_data_name`.
+A `TaskPattern` of the command line may leave parts out (`eurosat`, `isic@startup`) or name a group
+(`cdfsl:5w1s`); `resolve` completes it. References to images of the user may contain `:`, `/` and
+`@`, so what follows them counts only from a valid `:NwKs`, `:probe` or `:knn`.
 """
 
 import hashlib
@@ -86,8 +84,7 @@ def _user_pattern(heads: tuple[Adaptation, ...]) -> re.Pattern[str]:
 class TaskId:
     """A data set with an episodic setting or a probe: the unit of evaluation.
 
-    dataset: name of a data set, folder:DIR or hf-hub:ORG/NAME; an episodic task has n_shot, head
-    and protocol, a probe has none of them, and its n_way means nothing.
+    dataset: a name, folder:DIR or hf-hub:ORG/NAME; a probe has no n_shot, head and protocol.
     """
 
     dataset: str
@@ -259,9 +256,8 @@ def resolve(
 ) -> tuple[TaskId, ...]:
     """Return the tasks that a pattern and options name.
 
-    find_datasets: gives the data sets of a name, an alias or a group, raising UnknownName. Raise
-    UsageError for a pattern that is malformed, states a part that an option also states, or names a
-    kind that is not run here, and UnknownName.
+    find_datasets: gives the data sets of a name, alias or group. Raise UnknownName, and UsageError
+    for a malformed pattern, a part that an option also states, or a kind that is not run here.
     """
     pattern = TaskPattern.parse(text)
     for field, name in OPTION_OF.items():
@@ -306,8 +302,7 @@ def find_name(kind: str, name: str, allowed: Sequence[T]) -> T:
 def user_data_name(ref: str) -> str:
     """Return the name that results give to a data set: its own, or that of the user's images.
 
-    For folder:DIR or hf-hub:ORG/NAME it is `short_name` and the first eight digits of the sha-256
-    of the whole path or reference: two folders of one name never collide, nor do two readings.
+    It is `short_name` with eight digits of the sha-256 of the whole reference, so none collide.
     """
     if not ref.startswith(USER_DATA):
         return ref
@@ -319,10 +314,9 @@ def user_data_name(ref: str) -> str:
 
 
 def short_name(ref: str) -> str:
-    """Return `folder-<last part of DIR>` or `hub-ORG-NAME`, safe as a file name.
+    """Return `folder-<last part of DIR>`, `hub-ORG-NAME` or the name of a data set.
 
-    Random draws are keyed by it, so a folder gives the same episodes wherever it lies. Names of
-    data sets are unchanged.
+    Random draws are keyed by it, so a folder gives the same episodes wherever it lies.
     """
     if ref.startswith(FOLDER):
         ref = f"folder-{split_folder(ref)[0].name}"
@@ -376,14 +370,10 @@ Data = Literal["official", "subset"]
 
 
 class Track(Frozen):
-    """Facts that all results of one table share.
+    """Facts that all results of one table share; null where a table may mix them.
 
-    Boards also separate heads, but for one that says otherwise, and a board with a version
-    separates official data from all other data. None if a table may mix them.
-
-    protocol: null for probes alone; input_size: px; transductive: outcomes know the other queries
-    of an episode; adaptation: head and variant, e.g. linear or probe; data: `subset` holds results
-    with any flag; extra: columns that came after the table, outside of its ranking.
+    protocol: null for probes alone; input_size: px; adaptation: head and variant; data: `subset`
+    holds results with any flag; extra: columns outside of the table's ranking.
     """
 
     protocol: Protocol | None

@@ -47,10 +47,7 @@ def build_result(
     provenance: Provenance,
     feature_norm: float | None = None,
 ) -> Result:
-    """Return the result of records. Raise UsageError if there are none.
-
-    limited: --limit was given; feature_norm: mean L2 norm of the features, if any are used.
-    """
+    """Return the result of records, UsageError for none; feature_norm: mean L2 norm of features."""
     from fsbench.data.episodes import draw_manifest
 
     if not provenance.plugins:
@@ -110,10 +107,7 @@ def _read_once(folder: Path, inode: int, time: int) -> dict[Key, Loaded]:
 def add_results(
     folder: Path, pairs: Iterable[tuple[Result, Records]], *, replace: bool = False
 ) -> None:
-    """Add results to a folder, or replace its own of the same tasks.
-
-    Raises ValidationFailed if it has other outcomes of their tasks, which are not to be replaced.
-    """
+    """Add results to a folder. Raises ValidationFailed for other outcomes, unless they replace."""
     added = {key_of(result): (result, records) for result, records in pairs}
     with lock_results(folder):
         stored = read_by_key(folder)
@@ -131,8 +125,7 @@ def unite_records(
 ) -> Records:
     """Return all episodes of the named parts, sorted; what two parts have must be equal in both.
 
-    episodes: those that must be there, by default all up to the last one. Probes cannot be split,
-    so theirs must be equal. Raises ValidationFailed naming parts and episodes.
+    episodes: those that must be there, by default all up to the last. Raises ValidationFailed.
     """
     if not parts:
         raise ValidationFailed("there is nothing to merge", fix="evaluate at least one block")
@@ -201,10 +194,9 @@ def describe_spans(index: NDArray[np.int64]) -> str:
 def merge(parts: Sequence[Path], out: Path) -> list[Result]:
     """Merge all results of the parts into `out`, task by task, and return what was written.
 
-    Parts of a result must share weights, images, spec and environment; episodes that two parts have
-    must be equal; no episode between the first and the last may be missing. A part of so many that
-    it has no episodes is an empty folder. Everything is checked before anything is written. Raises
-    UsageError, or ValidationFailed naming files and fields.
+    Parts must share weights, images, spec and environment, agree on common episodes and leave none
+    out; a part without episodes is an empty folder. Raises UsageError, and ValidationFailed naming
+    files and fields before anything is written.
     """
     if len(parts) < 2:
         raise UsageError("a merge needs at least two parts", fix="fsbench results merge A B -o OUT")
@@ -223,10 +215,7 @@ def merge(parts: Sequence[Path], out: Path) -> list[Result]:
 
 
 def join_parts(group: Sequence[Loaded]) -> tuple[Result, Records]:
-    """Return one result and its records from parts: all episodes without a gap.
-
-    Its provenance is the first part's, with every command, the earliest start and all seconds.
-    """
+    """Return one result and its records from parts: all commands and seconds, the first start."""
     first, made = group[0].result, [part.result.provenance for part in group]
     for other in group[1:]:
         fix = "merge only parts of one evaluation, made in one environment"

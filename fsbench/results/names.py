@@ -30,9 +30,8 @@ def safe_name(text: str) -> str:
 def model_name(facts: BackboneFacts) -> str:
     """Return the name: timm/resnet18 -> timm-resnet18; run:runs/toy-llf-s0 -> toy-llf-s0.
 
-    The seed of random weights and choices about features follow: timm-resnet18-random0-max, but
-    not what the user states because nothing else does. A module in memory has the name that its
-    user chose.
+    The seed of random weights and choices about features follow, but for those of a module in
+    memory and those that only the user could state.
     """
     ref = facts.ref.removeprefix(f"{facts.source}:")
     path = PurePosixPath(ref.replace("\\", "/"))
@@ -50,10 +49,9 @@ def model_name(facts: BackboneFacts) -> str:
 def result_flags(
     dataset: DatasetRecord, spec: Spec, index: NDArray[np.int64] | None, limited: bool
 ) -> tuple[Flag, ...]:
-    """Return why a result is not official, from its data alone but for `limited`.
+    """Return why a result is not official; `limited` (by --limit) while episodes are missing.
 
-    index: sorted distinct episode numbers held, None for a probe; limited: --limit was given, which
-    counts only while episodes are missing.
+    index: sorted distinct episode numbers, None for a probe.
     """
     reasons: dict[Flag, bool] = {}
     if not isinstance(spec, EpisodicSpec):

@@ -144,9 +144,7 @@ def to_numpy(array: Any) -> NDArray[Any] | None:
     if array.null_count:
         raise ValueError("some of the values of a result are empty")
     if kind == pa.bool_():
-        packed = np.frombuffer(array.buffers()[1], np.uint8)
-        bits = np.unpackbits(packed, count=array.offset + rows, bitorder="little")
-        return bits[array.offset :].view(np.bool_)
+        return np.from_dlpack(array.cast(pa.uint8())).view(np.bool_)
     if kind != pa.binary() and not pa.types.is_list(kind):
         return np.from_dlpack(array)
     starts = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]

@@ -1,10 +1,8 @@
 """The results tree: an entry per model, and the blocks of unfinished results.
 
-Finished blocks of an unfinished result are files of outcomes in a hidden folder whose name depends
-on weights, images and environment, so a killed run finds its blocks again and never mixes in
-others. A block's file name ends in the digest of its content: a damaged block is recognised,
-dropped and computed again. Several processes may write one folder: each folds its blocks into the
-entry under the folder's lock.
+Blocks are files of outcomes in a hidden folder named by weights, images and environment, so a
+killed run finds its own. Their names end in the digest of their content: damaged ones are computed
+again. Processes may share a folder: each folds its blocks into the entry under its lock.
 """
 
 import hashlib
@@ -36,10 +34,8 @@ OVERWRITE = "give --overwrite to replace it, or another folder with -o"
 class ResultStore:
     """Where the result of one task of a model is kept below `root` (layout: results/names.py).
 
-    Blocks of episodes go to the folder `blocks`, and `finish` folds them into the model's entry.
-    environment: what bits depend on (`environment_of` a provenance); unfinished blocks of another
-    environment are left alone. report: receives a line for every damaged block. model: a name in
-    place of the one that the reference gives.
+    `finish` folds the blocks of episodes in `blocks` into the model's entry. environment: what bits
+    depend on; model: a name in place of the one that the reference gives.
     """
 
     def __init__(
@@ -64,8 +60,7 @@ class ResultStore:
     def earlier(self, environment: Mapping[str, str] | None = None) -> Loaded | None:
         """Return the verified stored result, if any.
 
-        Raises ValidationFailed if its facts differ, or its environment from the stated one, in
-        which new episodes would have other bits.
+        Raises ValidationFailed if its facts, or its environment and the one given, differ.
         """
         stored = assembly.read_by_key(self.folder).get(self.key)
         if stored is not None:
@@ -141,8 +136,7 @@ class ResultStore:
     def finish(self, episodes: ArrayLike, *, provenance: Provenance, **facts: Any) -> Result:
         """Fold blocks and earlier result into the entry; all of these episodes must be there.
 
-        facts: as for `write`. Raises ValidationFailed for missing episodes, or overlapping ones
-        that differ.
+        Raises ValidationFailed for missing or contradicting episodes. facts: as for `write`.
         """
         with assembly.lock_results(self.folder):
             earlier = self.earlier(environment_of(provenance))

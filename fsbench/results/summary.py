@@ -87,10 +87,7 @@ def scored_images(records: ProbeRecords | ImageRecords, spec: Spec) -> NDArray[n
 
 
 def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summary:
-    """Return all that follows from records. Raise UsageError without any outcome.
-
-    counts: test images of each class, for a probe whose classes are known.
-    """
+    """Return all that follows from records; counts: test images of each class, if known."""
     if isinstance(records, EpisodeRecords):
         return summarize_episodes([records])[0]
     right, details, is_balanced = scored_images(records, spec), Details(), BALANCED in spec.variant

@@ -1,7 +1,4 @@
-"""Rules for one result and its records, and the reading of results that keep them.
-
-Reading raises on the first entry that breaks a rule; a submission collects all Problems.
-"""
+"""Rules for one result and its records, and the reading of results that keep them."""
 
 import math
 import os
@@ -88,9 +85,8 @@ def check_dataset(loaded: Loaded, _: Summary) -> Iterator[str]:
 def check_contradictions(loaded: Loaded, summary: Summary) -> Iterator[str]:
     """Check that episodes are sorted and without repeats, and do not contradict each other.
 
-    Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
-    episode is right for one class and wrong for all others; logits that are never finite do not
-    predict better than one class for all queries.
+    A class has no more right or wrong queries than dense ones; a collapsed episode is right for one
+    class; logits that are never finite predict no better than one class.
     """
     records = loaded.records
     if not isinstance(records, EpisodeRecords):
@@ -221,8 +217,7 @@ def read_loaded(path: Path) -> Iterator[Loaded]:
 def read_one_result(reference: str | Path) -> Loaded:
     """Return a verified result, named by a folder and a task or column as DIR:TASK.
 
-    The folder is the longest that exists. The task may leave out what only one spec in the folder
-    can mean; of several results of one spec over as many outcomes, as of several seeds, it is the
+    The task may leave out what only one spec in the folder can mean; of several seeds it is the
     first. Raises UsageError.
     """
     text = str(reference)
