@@ -281,7 +281,7 @@ def make_file(results: Sequence[Result], controls: Collection[str], **facts: Any
         for name, part in zip(PARTS, (*used, result.provenance.cost), strict=True):
             if part is None:
                 continue
-            numbered, text = parts[f"{name}s"], part.model_dump_json()
+            numbered, text = parts[f"{name}s"], part.canonical()
             numbered.setdefault(text, part)
             positions[name] = list(numbered).index(text)
         line = ResultLine(

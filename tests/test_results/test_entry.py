@@ -28,6 +28,7 @@ from fsbench.results.verification import read_loaded, read_verified
 ROOT = Path(__file__).parents[2]
 HEADING = "### Read an entry with pandas"
 SHOTS = (1, 2, 3, 4)
+PACKAGES = {"torch": "2.15.0", "numpy": "2.4.0"}
 
 
 def home(root: Path) -> Path:
@@ -64,6 +65,7 @@ def make(name: str, kind: int | str, target: str) -> tuple[Result, Records]:
         records = fakes.episodes(spec, data, range(4), 0.6, name)
     cost = {"macs": 5, "images_per_second": 0.5, "peak_memory_bytes": 0, "machine": "a processor"}
     made = fakes.provenance(
+        packages=PACKAGES if name == "a" else dict(sorted(PACKAGES.items())),
         seconds=len(name + target),
         threads=1 + (target == "isic"),
         cost=cost if target == "isic" else None,
