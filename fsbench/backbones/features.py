@@ -180,7 +180,7 @@ class FeatureStore:
 
     def read_cost(self, request: FeatureRequest) -> FeatureCost | None:
         """Return the cost that the extraction of these features measured, None if it did not."""
-        with suppress(OSError, ValueError, LookupError):
+        with suppress(OSError, ValueError, LookupError, TypeError):
             meta = json.loads((self.locate(request) / META).read_text(encoding="utf8"))
             return FeatureCost.model_validate(meta["cost"])
         return None

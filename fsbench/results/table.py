@@ -1,10 +1,9 @@
 """Results as rows for people: one column per model, one row per board column."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import median, mode
 from typing import Any
 
 from fsbench.core.schema import Analysis, FeatureCost, Result, ScoreRecord
@@ -121,14 +120,11 @@ def combine_costs(results: Iterable[Result]) -> FeatureCost | None:
     costs = [result.provenance.cost for result in results if result.provenance.cost]
     if not costs:
         return None
-    [(machine, _)] = Counter(cost.machine for cost in costs).most_common(1)
+    machine = mode(cost.machine for cost in costs)
     measured = [cost for cost in costs if cost.machine == machine]
-    return FeatureCost(
-        macs=measured[0].macs,
-        images_per_second=median(cost.images_per_second for cost in measured),
-        peak_memory_bytes=max(cost.peak_memory_bytes for cost in measured),
-        machine=machine,
-    )
+    speed = median(cost.images_per_second for cost in measured)
+    peak = max(cost.peak_memory_bytes for cost in measured)
+    return measured[0].model_copy(update={"images_per_second": speed, "peak_memory_bytes": peak})
 
 
 def distinct_labels(results: Sequence[Result | Analysis], models: Sequence[str]) -> list[str]:
