@@ -1,8 +1,7 @@
 """Preprocessing of a backbone: input size, normalisation and resizing, with who states each.
 
 A value that nobody states is None: it is never replaced by a default. Of the files beside a
-checkpoint, only those that belong to this very file state anything: FILE's name with .json (mean,
-std, input_size, interpolation), and config.json of timm beside the weights that timm writes.
+checkpoint, config.json of timm beside the weights that timm writes states values.
 """
 
 import math
@@ -31,7 +30,6 @@ NEEDED = ("input_size", "mean", "std")
 """Facts that an evaluation cannot do without."""
 WRITTEN = ("model.safetensors", "pytorch_model.bin")
 """Weights that libraries write beside the config.json that describes them."""
-ENDINGS = re.compile(r"(\.(safetensors|pth|pt|ckpt|bin|tar|th))+$")
 
 
 @dataclass(frozen=True)
@@ -91,23 +89,16 @@ def parse_statistics(values: object, name: str) -> Triple | None:
     return r, g, b
 
 
-def sidecar_path(path: Path) -> Path:
-    """Return the path of the JSON that states the preprocessing of a file, net.json of net.pth."""
-    return path.with_name(f"{ENDINGS.sub('', path.name)}.json")
-
-
-def read_sidecar(path: Path, architecture: str) -> Preprocessing:
-    """Return what the JSON files of this very checkpoint state.
+def read_config(path: Path, architecture: str) -> Preprocessing:
+    """Return what the config.json of timm beside its weights states, if it names this architecture.
 
     Raises CheckpointError for values that no image can be normalised by.
     """
-    beside, config = sidecar_path(path), path.with_name("config.json")
-    preprocessing = parse_stated(read_json_beside(beside), beside)
-    described = read_json_beside(config) if path.name in WRITTEN else {}
-    stated = str(described.get("architecture")).removeprefix("fsbench_")
-    if stated == re.split(r"[?.@]", architecture)[0]:
-        preprocessing = preprocessing.over(parse_stated(described, config))
-    return preprocessing
+    config = path.with_name("config.json")
+    content = read_json_beside(config) if path.name in WRITTEN else {}
+    named = str(content.get("architecture")).removeprefix("fsbench_")
+    is_named = named == re.split(r"[?.@]", architecture)[0]
+    return parse_stated(content, config) if is_named else Preprocessing()
 
 
 def read_json_beside(path: Path) -> dict[str, Any]:
@@ -120,7 +111,7 @@ def read_json_beside(path: Path) -> dict[str, Any]:
 
 
 def parse_stated(content: Mapping[str, Any], path: Path) -> Preprocessing:
-    """Return the values in a file of ours, of the user or of timm. Raise CheckpointError."""
+    """Return the values in a config.json of timm. Raise CheckpointError."""
     config = content.get("pretrained_cfg", content)
     config = config if isinstance(config, dict) else {}
     values = {name: config.get(name) for name in (*NEEDED, "interpolation")}

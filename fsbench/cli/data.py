@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from fsbench.api.options import Machine, TaskOptions
 from fsbench.cli import console, options
-from fsbench.core.errors import DataError, UnknownName
+from fsbench.core.errors import DataError
 from fsbench.core.options import split_values
 from fsbench.core.progress import format_count
 
@@ -109,39 +109,6 @@ def verify(machine: Machine, name: Name, as_json: options.Json = False) -> None:
         raise problem
     counts = "custom images, without official counts" if check.custom else "the counts are official"
     typer.echo(f"{check.facts.name}: every image opens, {counts}", err=True)
-
-
-@options.command("data audit", DrawOptions, "data", "shots", "seed", "episodes")
-def audit(
-    chosen: DrawOptions,
-    name: Name,
-    protocol: str = Option("ibm", help="Protocol: ibm (all images) or startup (labeled_80)."),
-    as_json: options.Json = False,
-) -> None:
-    """Count query images that show the same lesion, patient or photo as the support set.
-
-    Such leaks occur when episodes are drawn by class alone; the protocols @ibm-disjoint and
-    @startup-disjoint have none.
-    """
-    from fsbench.core.specs import SAMPLING
-    from fsbench.core.tasks import DEFAULT_SHOTS
-    from fsbench.data.loading import load_target
-    from fsbench.data.verification import audit_groups
-
-    if protocol not in SAMPLING:
-        raise UnknownName("protocol", protocol, SAMPLING)
-    dataset = load_target(name, chosen.roots, SAMPLING[protocol].pool)
-    episodes = chosen.episodes
-    counts = audit_groups(dataset, chosen.shots or DEFAULT_SHOTS, episodes, chosen.seed)
-    title = "{dataset} ({pool}): {images} images, {groups} groups, {repeats} repeats"
-    columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")
-    shares = ("queries", "any_class", "affected")
-    rows = [
-        [leak["shots"], *(f"{100 * leak[share]:.2f}" for share in shares)]
-        for leak in counts["leaks"]
-    ]
-    console.emit(as_json, counts, title.format_map(counts), columns, rows)
-    console.log(f"groups: {counts['meaning']}; 5-way, 15 queries per class, {episodes} episodes")
 
 
 @options.command("data download", Machine, "data", "cache")

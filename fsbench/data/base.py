@@ -133,7 +133,7 @@ class TargetDataset:
         expected = f"expected: {self.facts.groups}; else " if self.facts.groups else ""
         raise DataError(
             f"{self.name} has no groups of images that show the same thing",
-            fix=f"{expected}leave it out of the disjoint track and of the audit",
+            fix=f"{expected}leave it out of the disjoint track",
         )
 
     def file(self, index: int) -> Path | None:

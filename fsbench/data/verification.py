@@ -1,8 +1,4 @@
-"""Checks of a data set: official counts, readable images, and leaks between support and query.
-
-CD-FSL samples episodes by class alone, so two photographs of one lesion may be on both sides of an
-episode. The audit counts this on the evaluated episodes.
-"""
+"""Checks of a data set: official counts and readable images."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,19 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.specs import EpisodeSpec
 from fsbench.core.tasks import USER_DATA
-from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
 from fsbench.data.content import hash_contents
-from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.loading import list_source, load_target
 
 
@@ -119,42 +109,3 @@ def find_corrupt(
             advance(1)
             if message:
                 yield message
-
-
-def audit_groups(
-    dataset: TargetDataset, shots: Sequence[int], n_episodes: int, seed: int = 0
-) -> dict[str, Any]:
-    """Count leaks per number of shots, for JSON. Raise DataError without groups, or images enough.
-
-    repeats: images beyond the first of each group in each class; queries, any_class: fraction of
-    queries that share a group with the support of their class, of any class; affected: fraction of
-    episodes with a query of the first kind.
-    """
-    groups, leaks = dataset.require_groups(), []
-    for k_shot in shots:
-        spec = EpisodeSpec(pool=dataset.pool, k_shot=k_shot, seed=seed)
-        sampler = EpisodeSampler.of(spec, dataset)
-        fractions = [shared_fractions(sampler.episode(i), groups) for i in range(n_episodes)]
-        same_class, any_class = np.array(fractions).T
-        shares = {"queries": same_class, "any_class": any_class, "affected": same_class > 0}
-        means = {name: float(values.mean()) for name, values in shares.items()}
-        leaks.append({"shots": k_shot, "episodes": n_episodes, **means})
-    distinct = [np.unique(codes) for codes in groups.by_class.values()]
-    return {
-        "dataset": dataset.name,
-        "pool": dataset.pool,
-        "images": len(dataset),
-        "groups": len(np.unique(np.concatenate(distinct))),
-        "repeats": len(dataset) - sum(map(len, distinct)),
-        "meaning": dataset.facts.groups,
-        "leaks": leaks,
-    }
-
-
-def shared_fractions(episode: Episode, groups: Groups) -> tuple[float, float]:
-    """Return the fractions of queries that share a group with their class's or any support."""
-    codes = [groups.by_class[int(c)] for c in episode.class_ids]
-    support = [code[ranks] for code, ranks in zip(codes, episode.support, strict=True)]
-    query = [code[ranks] for code, ranks in zip(codes, episode.query, strict=True)]
-    same_class = [np.isin(queries, shown) for queries, shown in zip(query, support, strict=True)]
-    return float(np.mean(same_class)), float(np.isin(query, np.concatenate(support)).mean())

@@ -50,35 +50,24 @@ def test_a_file_of_weights_states_nothing_and_nothing_is_invented(weights: Path)
     assert "trained at an unknown number of px" in str(facts)
 
 
-@pytest.mark.parametrize(
-    ("file", "name", "content"),
-    [
-        ("net.safetensors", "net.json", VALUES),
-        ("net.pth.safetensors", "net.json", {**VALUES, "mean": "half", "std": 0.25}),
-        ("model.safetensors", "config.json", TIMM),
-    ],
-)
-def test_a_file_of_these_very_weights_states_them_and_flags_replace_it(
-    tmp_path: Path, file: str, name: str, content: dict[str, Any]
-) -> None:
-    path = save_weights(tmp_path / file)
-    (tmp_path / name).write_text(json.dumps(content))
+def test_the_config_of_these_very_weights_states_them_and_flags_replace_it(tmp_path: Path) -> None:
+    path = save_weights(tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(TIMM))
     stated = facts_of(path)
     assert (stated.mean, stated.std, stated.input_size) == ((0.5,) * 3, (0.25,) * 3, 48)
-    assert set(stated.stated_by.values()) == {name}
-    assert stated.interpolation == ("bicubic" if name == "config.json" else None)
+    assert set(stated.stated_by.values()) == {"config.json"}
+    assert stated.interpolation == "bicubic"
     flagged = facts_of(path, features=feature_spec(mean=(0.1, 0.2, 0.3)))
     assert (flagged.mean, flagged.std) == ((0.1, 0.2, 0.3), (0.25,) * 3)
     assert flagged.identity != stated.identity == stated.weights_hash
-    assert f"mean 0.1,0.2,0.3 (the user, in place of {name})" in str(flagged)
+    assert "mean 0.1,0.2,0.3 (the user, in place of config.json)" in str(flagged)
 
 
 def test_what_lies_near_a_file_but_is_not_of_it_states_nothing(tmp_path: Path) -> None:
     net, model = (save_weights(tmp_path / f"{name}.safetensors") for name in ("net", "model"))
-    for name in ("run.json", "other.json", "net.pth.json"):
+    for name in ("run.json", "other.json", "net.json"):
         (tmp_path / name).write_text(json.dumps(VALUES))
     (tmp_path / "preprocessor_config.json").write_text('{"image_mean": [0.5, 0.5, 0.5]}')
-    (tmp_path / "net.json").write_text('["a log"]')
     (tmp_path / "config.json").write_text(json.dumps({**TIMM, "architecture": "resnet18"}))
     assert facts_of(net).stated_by == facts_of(model).stated_by == {}
 
@@ -86,14 +75,18 @@ def test_what_lies_near_a_file_but_is_not_of_it_states_nothing(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        *((text, r"net\.json") for text in ('{"std": [1, 1, 0]}', '{"mean": [1, 2]}', '{"mean": ')),
-        *((json.dumps({key: 7}), key) for key in ("input_size", "interpolation")),
+        ('{"std": [1, 1, 0]}', r"config\.json"),
+        ('{"mean": [1, 2]}', r"config\.json"),
+        ('{"input_size": 7}', "input_size"),
+        ('{"interpolation": 7}', "interpolation"),
     ],
 )
-def test_a_sidecar_with_values_that_make_no_sense_is_refused(
-    text: str, message: str, weights: Path
+def test_a_config_with_values_that_make_no_sense_is_refused(
+    text: str, message: str, tmp_path: Path
 ) -> None:
-    weights.with_name("net.json").write_text(text)
+    weights = save_weights(tmp_path / "model.safetensors")
+    config = {"architecture": "toy_resnet", "pretrained_cfg": json.loads(text)}
+    (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match=message):
         facts_of(weights)
 
@@ -115,7 +108,6 @@ def test_one_message_lists_all_that_is_unknown_before_data_is_read(
     assert ", ".join(missing).replace("_", " ") in caught.value.message
     for name, option in (("input_size", "--input-size 64"), ("mean", "--mean imagenet")):
         assert (option in str(caught.value.fix)) == (name in missing)
-    assert f"{weights.with_suffix('.json')}" in str(caught.value.fix)
 
 
 def test_of_several_models_each_must_be_known(weights: Path) -> None:

@@ -1,23 +1,17 @@
-"""`fsbench data ls|show|verify|audit` and the errors of data sets, through the command line."""
+"""`fsbench data ls|show|verify` and the errors of data sets, through the command line."""
 
 import re
 from collections import Counter
 from collections.abc import Callable
-from math import comb
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.cli import CommandLine
 from support.images import draw_grey
-from support.protocols import target, with_groups
 
-from fsbench.data import DataRoots, TargetDataset, load_target, verification
-from fsbench.data.base import Groups
+from fsbench.data import DataRoots, load_target
 from fsbench.data.catalog import SOURCES, TARGETS, all_facts
 from fsbench.data.content import hash_contents
-from fsbench.data.episodes import Episode
-from fsbench.data.verification import audit_groups, shared_fractions
 
 
 def test_ls_counts_the_images_that_are_there(
@@ -124,9 +118,6 @@ def test_unused_bits_are_warned_of(
         ("download toy_scan", 3, ["nothing to fetch"]),
         ("download mit67 --data new", 3, ["TrainImages.txt", "indoorCVPR_09.tar"]),
         ("download eurosat", 2, ["no folder for eurosat", "--data ROOT"]),
-        ("audit isic --protocol imb", 2, ["did you mean 'ibm'"]),
-        ("audit toy_scan", 3, ["toy_scan has no groups"]),
-        ("audit chestx", 3, ["ChestX-ray14 not found"]),
     ],
 )
 def test_errors_name_the_file_and_the_fix(
@@ -134,71 +125,6 @@ def test_errors_name_the_file_and_the_fix(
 ) -> None:
     err = cli("data", *arguments.split(), code=code).err
     assert all(text in err for text in ["fix: ", *texts])
-
-
-def photographed(sizes: tuple[int, ...], classes: int = 6) -> TargetDataset:
-    """Every class has one group of each size."""
-    names = [str(number) for number, size in enumerate(sizes) for _ in range(size)]
-    dataset = target(counts=(len(names),) * classes)
-    group = dict(zip(dataset.canonical_ids, names * classes, strict=True))
-    return with_groups(dataset, lambda image: f"{image.partition('/')[0]}/{group[image]}")
-
-
-@pytest.mark.parametrize("k", [1, 5, 10])
-def test_shares_are_those_of_drawing_by_class_alone(k: int) -> None:
-    """A query of a group of g leaks unless the support misses its g - 1 others (hypergeometric)."""
-    sizes = (1,) * 20 + (2,) * 10 + (5,) * 2
-    n = sum(sizes)
-    expected = sum(g / n * (1 - comb(n - g, k) / comb(n - 1, k)) for g in sizes)
-    shares = audit_groups(photographed(sizes), [k], 400)
-    (leak,) = shares["leaks"]
-    assert leak["queries"] == pytest.approx(expected, rel=0.12)
-    assert leak["any_class"] == leak["queries"]
-    counts = {"images": 6 * n, "groups": 6 * len(sizes), "repeats": 6 * (n - 32)}
-    assert shares | counts == shares
-
-
-def test_an_episode_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Class 3: query 0 leaks by its own support, query 1 by that of class 7 alone."""
-    groups = Groups({3: np.array([0, 0, 1, 2]), 7: np.array([1, 3, 4, 5])})
-    support, query = np.array([[0], [0]]), np.array([[1, 2], [1, 2]])
-    episode = Episode(0, np.array([3, 7]), (4, 4), support, query)
-    assert shared_fractions(episode, groups) == (0.25, 0.5)
-    drawn = iter([(0.0, 0.5), (0.25, 0.25), (0.75, 0.75), (0.0, 0.0)])
-    monkeypatch.setattr(verification, "shared_fractions", lambda *_: next(drawn))
-    (leak,) = audit_groups(photographed((2,) * 20), [1], 4)["leaks"]
-    assert (leak["queries"], leak["any_class"], leak["affected"]) == (0.25, 0.375, 0.5)
-
-
-@pytest.fixture
-def lesions(tmp_path: Path) -> Path:
-    """Label file and lesions of 7 x 40 images, two to a lesion."""
-    folder = tmp_path / "isic2018"
-    images = folder / "ISIC2018_Task3_Training_Input"
-    images.mkdir(parents=True)
-    labels = [",".join(["image", *all_facts()["isic"].classes])]
-    groups = ["lesion_id,image_id"]
-    for i in range(280):
-        labels.append(",".join([f"ISIC_{i:07}", *("01"[i % 7 == k] for k in range(7))]))
-        groups.append(f"HAM_{i % 7}_{i // 14},ISIC_{i:07}")
-        (images / f"ISIC_{i:07}.jpg").touch()  # images are listed and not read
-    (folder / "ISIC2018_Task3_Training_GroundTruth.csv").write_text("\n".join(labels) + "\n")
-    (folder / "HAM10000_metadata.csv").write_text("\n".join(groups) + "\n")
-    return tmp_path
-
-
-def test_leaks_of_lesions(lesions: Path, cli: CommandLine) -> None:
-    command = ("data", "audit", "isic", "--data", lesions, "--episodes", "150", "--shots")
-    audit = cli.json(*command, "1,20")
-    assert (audit["images"], audit["groups"], audit["repeats"]) == (280, 140, 140)
-    one, twenty = (leak["queries"] for leak in audit["leaks"])
-    assert one == pytest.approx(1 / 39, rel=0.25)
-    assert twenty == pytest.approx(20 / 39, rel=0.05)
-    shown = cli(*command, "1,20")
-    assert "280 images, 140 groups, 140 repeats" in shown.out
-    assert f"{100 * twenty:.2f}" in shown.out
-    assert "lesion: ISIC2018" in shown.err
-    assert "needs 65" in cli(*command, "50", code=3).err
 
 
 @pytest.mark.realdata

@@ -52,18 +52,14 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
-    stated = preprocessing.read_sidecar(path, architecture.name)
+    stated = preprocessing.read_config(path, architecture.name)
     for layout in layouts:  # the first that fixes them states mean and std
         mean, std = layout.statistics or (None, None)
         stated = stated.over(Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std))
-    facts, beside = loaded.preprocessing, preprocessing.sidecar_path(path)
+    facts = loaded.preprocessing
     sources = {name: by for name, by in facts.sources.items() if by != DEFAULT}
     of_weights = Preprocessing({name: facts.values[name] for name in sources}, sources)
-    return replace(
-        loaded,
-        preprocessing=stated.over(of_weights),
-        hint=f'; or write {beside}: {{"input_size": 64, "mean": "imagenet", "std": "imagenet"}}',
-    )
+    return replace(loaded, preprocessing=stated.over(of_weights))
 
 
 def parse(request: BackboneRequest) -> tuple[FileReference, BackboneRequest]:
