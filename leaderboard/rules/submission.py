@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 
 import numpy as np
 
@@ -110,9 +111,16 @@ def check_completeness(loaded: Loaded, board: Board) -> Iterator[str]:
     "own-code", "publish weights that need no code (hf-hub, a checkpoint), or choose a free board"
 )
 def check_own_code(loaded: Loaded, board: Board) -> Iterator[str]:
-    """Refuse code of the submitter, which no reader should run, on official boards."""
-    if board.file.official and loaded.result.backbone.runs_code:
-        yield f"{loaded.result.backbone.ref}, expected a reference that needs no code"
+    """Refuse code of the submitter and of plug-ins, which no reader should run, if official."""
+    facts = loaded.result.backbone
+    if board.file.official and (facts.runs_code or facts.source not in list_sources()):
+        yield f"{facts.ref}, expected a reference that needs no code"
+
+
+def list_sources() -> set[str]:
+    """Return the sources of backbones that fsbench brings, as results name them."""
+    paths = (files("fsbench") / "backbones" / "sources").iterdir()
+    return {path.name.removesuffix(".py").replace("_", "-") for path in paths}
 
 
 @RESULT_RULES.add("code-hash", "evaluate again: fsbench records it for py: references alone")

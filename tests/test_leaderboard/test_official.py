@@ -210,6 +210,7 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
         {"source": "file", "ref": "a.pt@py:nets.py:make", "code": "a" * 64},
         {"source": "module", "ref": "module:mine"},
         {"ref": "module:mine"},
+        {"source": "plugin", "ref": "plugin:net"},
     ],
 )
 def test_code_of_the_submitter_is_refused(board: Path, tmp_path: Path, facts: Content) -> None:
