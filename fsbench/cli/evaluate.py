@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fsbench.core.tasks import Kind
 
 FEW_SHOT = (
-    *("shots", "way", "n_query", "heads", "bn_mode", "protocol", "episodes", "spec", "name"),
+    *("shots", "way", "n_query", "heads", "bn_mode", "protocol", "episodes", "spec"),
     "shard",
 )
 """Options that a probe does not have."""
