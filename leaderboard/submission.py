@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from fsbench.core.errors import UnknownName, ValidationFailed
-from fsbench.core.records import columns, without_predictions
+from fsbench.core.records import EpisodeRecords, columns
 from fsbench.core.schema import OF_ITS_MACHINE, BackboneFacts, Declaration
 from fsbench.results.assembly import SAME_BACKBONE
 from fsbench.results.entry import Loaded, read_entry
@@ -104,7 +104,9 @@ def read_models(folder: Path) -> tuple[Models, tuple[Problem, ...]]:
             broken.append(Problem("unreadable", str(home), error.message, error.fix or AGAIN))
             continue
         for one in entry.loaded:
-            loaded = replace(one, records=without_predictions(one.records))
+            loaded = one
+            if isinstance(one.records, EpisodeRecords):  # boards store no predictions
+                loaded = replace(one, records=replace(one.records, predicted=None))
             models[loaded.model, loaded.result.backbone.identity].append(loaded)
             used += sum(values.nbytes for values in columns(loaded.records).values())
         if used > MAX_OUTCOMES:

@@ -132,8 +132,7 @@ class Results(ShownAsTables, Sequence[Result]):
     def confusions(self) -> list[Confusion]:
         """Return which classes are taken for which, for each result that holds predictions.
 
-        Each shows as a table; `to_frame()` is its matrix. Raises UsageError if no result holds any:
-        probes and entries of boards state what is right alone.
+        Raises UsageError if none does: probes and boards store what is right alone.
         """
         return count_confusions(self.load())
 

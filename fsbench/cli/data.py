@@ -154,6 +154,24 @@ def export(
     console.log(f"wrote {written} to {output}; manifest {digest}")
 
 
+@options.command("episodes show", DrawOptions, "data", "seed", "n_query", "episodes")
+def show_episode(
+    chosen: DrawOptions,
+    task: TaskText,
+    index: int = Option(0, "-i", "--index", help="Number of the episode."),
+    results: Path | None = Option(None, help="Results folder: its wrong answers are marked."),
+    output: Path = Option(Path("episode.png"), "-o", "--output", help="A .png, .svg or .pdf file."),
+) -> None:
+    """Draw the images of an episode, with --results also what heads take the queries for."""
+    from fsbench.api.episodes import Episodes
+    from fsbench.core.plotting import write_figure
+
+    drawn = {name: getattr(chosen, name) for name in ("data", "seed", "n_query", "episodes")}
+    episodes = Episodes(task, input_size=128, **drawn)
+    write_figure(episodes.plot(index, results), output)
+    console.log(f"wrote {output}")
+
+
 @options.command("episodes hash", DrawOptions, "data", "seed", "episodes")
 def print_hash(chosen: DrawOptions, task: TaskText) -> None:
     """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""

@@ -34,7 +34,7 @@ PANELS = {
 """Panels of `fsbench --help`: names of commands and groups, in this order."""
 GROUPS = {
     "results": "Merge the parts of a sharded evaluation.",
-    "episodes": "Export the episodes of a task, or hash them.",
+    "episodes": "Show, export or hash the episodes of a task.",
     "leaderboard": "Make, show, check and verify leaderboards.",
     "data": "List, show, verify or download data sets.",
 }

@@ -11,7 +11,6 @@ from fsbench.core.progress import format_count
 
 if TYPE_CHECKING:
     from fsbench.core.schema import Result
-    from fsbench.results.entry import Loaded
 
 Results = Annotated[list[Path], typer.Argument(help="Results folders or files.")]
 Parts = Annotated[list[Path], typer.Argument(help="Results folders of the parts.")]
@@ -44,24 +43,18 @@ def show(results: Results, confusion: Confused = False, as_json: options.Json = 
 
     loaded = [one for path in results for one in read_loaded(path)]
     if confusion:
-        print_confusions(loaded, as_json)
+        from fsbench.results.confusion import count_confusions
+
+        confusions = count_confusions(loaded)
+        console.log(f"{len(confusions)} of {format_count(len(loaded), 'result')} hold predictions")
+        if as_json:
+            console.emit_json([confusion.to_json() for confusion in confusions])
+        else:
+            console.show_tables([table for c in confusions for table in c.tables()])
         return
     print_results(
         [one.result for one in loaded], as_json=as_json, models=[one.model for one in loaded]
     )
-
-
-def print_confusions(loaded: "Sequence[Loaded]", as_json: bool) -> None:
-    """Print a table for each result that holds predictions, and how many hold none."""
-    from fsbench.results.confusion import count_confusions
-
-    confusions = count_confusions(loaded)
-    if left_out := len(loaded) - len(confusions):
-        console.log(f"{format_count(left_out, 'result')} without predicted classes left out")
-    if as_json:
-        console.emit_json([confusion.as_json() for confusion in confusions])
-    else:
-        console.show_tables([table for confusion in confusions for table in confusion.tables()])
 
 
 @options.command("results merge")

@@ -1,7 +1,7 @@
 """Outcomes of an evaluation in memory, from which every mean and test is recomputed; no times."""
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -67,11 +67,6 @@ def columns(records: "Records") -> dict[str, NDArray[Any]]:
     """Return the arrays that are there, by name."""
     arrays = {field.name: getattr(records, field.name) for field in fields(records)}
     return {name: values for name, values in arrays.items() if values is not None}
-
-
-def without_predictions(records: "Records") -> "Records":
-    """Return the records as boards store them: what is right and wrong."""
-    return replace(records, predicted=None) if isinstance(records, EpisodeRecords) else records
 
 
 def concatenate(parts: list[EpisodeRecords]) -> EpisodeRecords:

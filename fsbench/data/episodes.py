@@ -240,10 +240,10 @@ def parse_episodic_task(text: str) -> tasks.TaskId:
 
 
 def load_episodes(
-    task: tasks.TaskId, roots: DataRoots, seed: int = 0
+    task: tasks.TaskId, roots: DataRoots, seed: int = 0, n_query: int = 15
 ) -> tuple[TargetDataset, EpisodeSampler]:
     """Load the data set of an episodic task with its sampler. Raise like load_target."""
-    spec = episode_spec(task, seed)
+    spec = episode_spec(task, seed, n_query)
     dataset = load_target(task.dataset, roots, spec.pool)
     return dataset, EpisodeSampler.of(spec, dataset)
 

@@ -29,14 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.records import (
-    EpisodeRecords,
-    ImageRecords,
-    ProbeRecords,
-    Records,
-    columns,
-    without_predictions,
-)
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records, columns
 from fsbench.core.specs import EpisodicSpec, ProbeSpec, Spec
 
 if TYPE_CHECKING:
@@ -74,12 +67,14 @@ def column_types() -> dict[str, Any]:
 
 
 def digest_records(records: Records) -> str:
-    """Return the sha-256 over names, types, shapes and values: the file format has no part.
+    """Return the sha-256 over names, types, shapes and values of all but predictions.
 
-    Predicted classes have none either: a board stores what is right and wrong without them.
+    The file format has no part, and boards store no predictions.
     """
     digest = hashlib.sha256(type(records).__name__.encode())
-    for name, column in columns(without_predictions(records)).items():
+    for name, column in columns(records).items():
+        if name == "predicted":
+            continue
         values = np.ascontiguousarray(column)
         values = values.astype(values.dtype.newbyteorder("<"), copy=False)
         digest.update(f"\n{name} {values.dtype.str} {values.shape}\n".encode())
