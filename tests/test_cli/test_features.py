@@ -108,8 +108,8 @@ def test_choices_are_repeated_by_recompute_and_verify_and_shown_on_the_page(
     evaluate(place, *CHOICES)
     submit(place, tmp_path / "board", DECLARATION)
     board = Board.open(tmp_path / "board")
-    (again,) = recompute(board.entry("entry"), str(tmp_path / "board"))
-    arguments = shlex.split(again.script().replace("# note:", ""))
+    script = "\n".join(recompute(board.entry("entry"), str(tmp_path / "board")))
+    arguments = shlex.split(script, comments=True)
     for option in ("--pool=max", "--layers=layer3", "--mean=0.5,0.4,0.3", "--std=0.25,0.25,0.25"):
         assert option in arguments
     facts = {"board": tmp_path / "board", "entry": "entry", "random_init": 0, "seed": 0}
