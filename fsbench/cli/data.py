@@ -35,7 +35,7 @@ def ls(
     from fsbench.data.catalog import all_facts
 
     facts = all_facts()
-    chosen = [resolve_alias(name) for name in options.split(names)] or list(facts)
+    chosen = map(resolve_alias, names or facts)
     rows = [describe_dataset(facts[name], machine) for name in chosen]
     columns = ("name", "classes", "images found", "state", "get it")
     table = [

@@ -17,19 +17,15 @@ def demo(
     output: Path = Option(
         Path("demo"), "-o", "--output", help="Folder for runs, results and the board."
     ),
-    methods: list[str] | None = Option(
-        None, help="Methods, comma-separated, or all (about 15 minutes); normal,lw by default."
-    ),
 ) -> None:
-    """Pretrain methods on generated images, evaluate, submit and rank them, in a few minutes.
+    """Pretrain two networks on generated images, evaluate, submit and rank them, in a few minutes.
 
-    A stopped demo resumes; further methods join the board.
+    A stopped demo resumes.
     """
-    from fsbench.api.demo import DEFAULT, SITE, describe_demo, run_demo
+    from fsbench.api.demo import SITE, describe_demo, run_demo
     from fsbench.api.leaderboard import leaderboard
 
-    chosen = options.split(methods) or DEFAULT
-    board = run_demo(output, machine.threads, console.reporter(), chosen)
+    board = run_demo(output, machine.threads, console.reporter())
     ranked = leaderboard(board)
     console.show_tables(ranked.tables()[:1])
     console.print_lines(describe_demo(ranked))

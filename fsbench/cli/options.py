@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
 
-from fsbench.api.options import EvaluationOptions
 from fsbench.cli import console
 from fsbench.core.options import Option as DeclaredOption
 from fsbench.core.options import OptionModel, expand_path, split_values
@@ -183,8 +182,3 @@ def read_config(path: Path, model: type[OptionModel], names: Collection[str]) ->
         return model.read_values(values)
     except UsageError as error:
         raise error.within(path) from None
-
-
-def split(values: list[str] | None, name: str = "heads") -> list[Any]:
-    """Return repeated and comma-separated values as one list; name: the option that they are of."""
-    return [*EvaluationOptions.read_value(name, values or [])]

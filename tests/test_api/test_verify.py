@@ -1,6 +1,7 @@
 """fsbench leaderboard verify through the real evaluation: honest entries pass, forged ones fail."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -121,8 +122,8 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
     other = check(board, made, batch_size=8)
     assert other.checks[0].differs == ("batch size: 7 -> 8",)
-    (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
-    assert "--batch-size=7" in recomputation.script()
+    script = recompute(Board.open(board).entry("entry"), "board")
+    assert any("--batch-size=7" in line for line in script)
     assert '"batch_size": 7' not in (made / "board" / "entry" / "entry.json").read_text()
 
 
@@ -132,9 +133,9 @@ def test_the_printed_commands_give_the_results_again(
     monkeypatch.setenv("FSBENCH_CACHE", str(made / "cache"))
     monkeypatch.chdir(tmp_path)
     entry = Board.open(board).entry("entry")
-    (recomputation,) = recompute(entry, str(board))
-    for command in recomputation.commands:
-        cli(*command[1:])
+    commands = [shlex.split(line) for line in recompute(entry, str(board))]
+    for _, *arguments in (words for words in commands if words[0] == "fsbench"):
+        cli(*arguments)
     again, before = (
         {one.result.task: digest_records(one.records) for one in loaded}
         for loaded in (read_loaded(tmp_path / "results"), entry.loaded)

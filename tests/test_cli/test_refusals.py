@@ -56,7 +56,6 @@ REFUSED = {
         (f"probe {NET} -t toy_scan:knn/linear", "a probe has no adaptation"),
         ("analyze -m run:no/such --what margins", "no finished run"),
         (f"analyze {NET} --what dormant", "--source"),
-        ("demo --methods swr,seel", "did you mean 'seal'"),
         ("pretrain toy/maml --method normal", "only a meta-learner trains on"),
         ("claims reinit_table33", "did you mean 'reinit_table3'"),
         ("claims reinit_table3 --all", "use one of them"),
