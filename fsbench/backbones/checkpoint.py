@@ -1,10 +1,11 @@
 """Checkpoint files of others, opened without running code.
 
-Formats: safetensors, torch's zip and legacy formats, and TorchScript archives.
+Formats: safetensors, torch's zip and legacy formats, and TorchScript archives, whole or in shards.
 Files of other kinds are named by their first bytes (file_kinds.yaml). Objects beside the weights
 are read as inert values; see `fsbench.backbones.pickles`.
 """
 
+import glob
 import pickle
 import re
 import struct
@@ -34,6 +35,10 @@ BROKEN = (
 )
 """Exceptions of the readers for truncated, damaged or foreign files."""
 
+SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(\.\w+)")
+"""Name of one shard of several: stem, count, suffix."""
+INDEX = ".index.json"
+"""End of the name of the list of shards that lies beside them."""
 ROOT = "."
 """PART of a reference that stands for the names of a file that have no prefix."""
 
@@ -72,23 +77,51 @@ class FileReference:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a file: tensors by name, possibly nested in wrappers.
+    """Read a file, or all shards of one: tensors by name, possibly nested in wrappers.
 
-    Raises CheckpointError naming the file if it is damaged or is not a checkpoint.
+    Raises CheckpointError naming the file if it is damaged or is not a checkpoint, and the shards
+    that are missing.
     """
     readers: dict[str, Callable[[Path], Any]]
     readers = {"safetensors": load_file, "zip": pickles.read_zip, "legacy": pickles.read_legacy}
+    tree: dict[str, Any] = {}
+    shard = path
     try:
-        tree = readers[find_format(path)](path)
-        if not isinstance(tree, dict):
-            raise TypeError(f"it holds a {type(tree).__name__}, no dictionary of tensors")
-        return {str(name): value for name, value in tree.items()}
+        for shard in list_shards(path):
+            part = readers[find_format(shard)](shard)
+            if not isinstance(part, dict):
+                raise TypeError(f"it holds a {type(part).__name__}, no dictionary of tensors")
+            tree |= {str(name): value for name, value in part.items()}
+        return tree
     except BROKEN as error:
         reason = f"{type(error).__name__} {error}".split(". ")[0].strip()
         raise CheckpointError(
-            f"{path} is not a readable checkpoint: {reason}",
+            f"{shard} is not a readable checkpoint: {reason}",
             fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
         ) from error
+
+
+def list_shards(path: Path) -> list[Path]:
+    """Return all shards of the model that a shard or their index belongs to, else the file alone.
+
+    Raises CheckpointError for shards that are missing.
+    """
+    name = path.name
+    if name.endswith(INDEX):
+        weights = Path(name.removesuffix(INDEX))
+        shards = path.parent.glob(f"{glob.escape(weights.stem)}-*-of-*{weights.suffix}")
+        name = next((shard.name for shard in shards), name)
+    match = SHARD.fullmatch(name)
+    if match is None:
+        return [path]
+    stem, count, suffix = match.groups()
+    names = [f"{stem}-{i:05d}-of-{count}{suffix}" for i in range(1, int(count) + 1)]
+    if missing := [name for name in names if not path.with_name(name).is_file()]:
+        raise CheckpointError(
+            f"{path} is one of {len(names)} shards; missing beside it: {', '.join(missing[:10])}",
+            fix=f"put all of them into {path.parent}",
+        )
+    return [path.with_name(name) for name in names]
 
 
 def find_format(path: Path) -> str:

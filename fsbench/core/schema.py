@@ -406,9 +406,9 @@ class ScoreRecord(Frozen):
 class Summary(Frozen):
     """Facts that follow from the outcomes of a result alone; recomputed on every reading.
 
-    collapsed: episodes with one class for all queries; non_finite: with a non-finite logit;
-    details: of a probe; dense: over all images that could have been a query; other: of a probe with
-    test_counts, balanced accuracy, or accuracy where `score` is balanced.
+    collapsed: episodes with one class for all queries, or 1 for such a probe; non_finite: with a
+    non-finite logit; details: of a probe; dense: over all images that could have been a query;
+    other: of a probe with test_counts, balanced accuracy, or accuracy where `score` is balanced.
     """
 
     score: ScoreRecord

@@ -1,4 +1,4 @@
-"""Contents of the images of a target: hashes, the fingerprint, and a warning of dark ones.
+"""Contents of the images of a target: hashes, the fingerprint, and warnings of odd ones.
 
 The fingerprint is the sha-256 over sorted (canonical id, content hash). What was read is cached in
 <cache>/hashes, one JSON file per data set folder.
@@ -24,10 +24,12 @@ Entry = list[int | str]
 
 PART = 32
 """Images that a thread hashes at a time: most are only looked up, faster than a thread starts."""
+N_LISTED = 10
+"""Equal images that a warning names."""
 
 
 class Contents(NamedTuple):
-    """Contents of a data set: its fingerprint (64 hex digits), and warnings of dark images."""
+    """Contents of a data set: its fingerprint (64 hex digits), and warnings of odd images."""
 
     fingerprint: str
     warnings: tuple[str, ...]
@@ -56,7 +58,8 @@ def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT
     bits = [f"{dataset.bits} bits"] if dataset.bits else []
     fingerprint = hash_lines([*(f"{image} {sha256}" for image, sha256 in pairs), *bits])
     largest = [int(entry[-2]) for entry in entries]
-    return Contents(fingerprint, tuple(warn_of_unused_bits(dataset, largest)))
+    warnings = *warn_of_equal_images(dataset, pairs), *warn_of_unused_bits(dataset, largest)
+    return Contents(fingerprint, warnings)
 
 
 def make_entry(dataset: TargetDataset, index: int, cached: dict[str, Entry]) -> Entry:
@@ -80,6 +83,24 @@ def read_store(store: Path) -> dict[str, Entry]:
     with suppress(OSError, ValueError):
         return dict(json.loads(store.read_bytes()))
     return {}
+
+
+def warn_of_equal_images(dataset: TargetDataset, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a warning if images of several classes have the same content.
+
+    pairs: canonical ids, sorted, with the sha-256 of each.
+    """
+    labels = dict(zip(dataset.canonical_ids, dataset.labels.tolist(), strict=True))
+    images: dict[str, list[str]] = {}
+    for image, sha256 in pairs:
+        images.setdefault(sha256, []).append(image)
+    equal = [same for same in images.values() if len({labels[image] for image in same}) > 1]
+    if equal:
+        listed = ", ".join(" = ".join(same[:N_LISTED]) for same in equal[:N_LISTED])
+        yield (
+            f"warning: {sum(map(len, equal))} images have the same content as an image of another "
+            f"class: {listed}{', ...' * (len(equal) > N_LISTED)}"
+        )
 
 
 def warn_of_unused_bits(dataset: TargetDataset, largest: Sequence[int]) -> Iterator[str]:

@@ -97,6 +97,7 @@ def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summa
         details = describe_choices(records, spec, counts)
     return Summary(
         score=score_images(right, counts, is_balanced),
+        collapsed=int(is_one_class(right, counts)),
         details=details,
         other=score_images(right, counts, not is_balanced) if counts else None,
     )
@@ -123,6 +124,13 @@ def score_images(right: NDArray[np.bool_], counts: Sequence[int], is_balanced: b
     if is_balanced and counts:
         return make_record(statistics.balanced_score(right, counts))
     return make_record(statistics.score(right))
+
+
+def is_one_class(right: NDArray[np.bool_], counts: Sequence[int]) -> bool:
+    """Return whether all test images of one of several classes are right, and no other."""
+    ends = np.cumsum(counts)
+    shares = [right[end - n : end].mean() for end, n in zip(ends, counts, strict=True) if n]
+    return len(shares) > 1 and max(shares) == sum(shares) == 1
 
 
 def make_record(score: statistics.Score) -> ScoreRecord:

@@ -15,7 +15,7 @@ from fsbench.results import summary
 from fsbench.results.names import ORDER, model_name
 
 SOURCE_ROW, DIFFERENCE = "source (in-domain)", "difference"
-DENSE = "dense"
+DENSE, LARGEST = "dense", "largest class"
 DIFFERENCE_NOTE = "difference: second minus first model; fsbench compare tests it, paired"
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
@@ -69,7 +69,7 @@ def build_table(results: Sequence[Result], models: Sequence[str], name: str) -> 
         ("task", *header, DIFFERENCE),
         tuple(body),
         "\n".join(notes),
-        optional=(SOURCE_ROW, DIFFERENCE),
+        optional=(LARGEST, SOURCE_ROW, DIFFERENCE),
     )
     if len(header) != 2:
         table = table.without(DIFFERENCE)
@@ -86,6 +86,8 @@ def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
     if result.other and len(set(result.dataset.test_counts)) > 1:
         name = "top-1" if BALANCED in result.spec.variant else "balanced accuracy"
         yield result.column.marked(name), result.other
+        share = max(result.dataset.test_counts) / sum(result.dataset.test_counts)
+        yield result.column.marked(LARGEST), ScoreRecord(mean=share, n=result.score.n)
     if result.dense is not None:
         yield result.column.marked(DENSE), result.dense
     if "beside" in result.details and isinstance(result.spec, ProbeSpec):
@@ -147,7 +149,10 @@ def table_notes(results: Sequence[Result], labels: Sequence[str]) -> list[str]:
             "(narrower interval); --wide prints the rows"
         )
     if any(len(set(result.dataset.test_counts)) > 1 for result in results):
-        notes.append("balanced (accuracy): mean over the classes of the share of right test images")
+        notes.append(
+            "balanced (accuracy): mean over the classes of the share of right test images; "
+            f"{LARGEST}: its share of the test images, the top-1 of always predicting it"
+        )
     notes += rule_notes(results)
     if any(result.spec.transductive for result in results):
         notes.append("transductive: sees all queries at once; not comparable with the other rows")
@@ -163,6 +168,8 @@ def collapse_notes(results: Sequence[Result], labels: Sequence[str] = ()) -> lis
             "had non-finite outputs": result.non_finite,
         }
         parts = [f"{n} of {result.score.n} episodes {what}" for what, n in counts.items() if n]
+        if result.task.probe and result.collapsed:
+            parts = ["one class is predicted for every test image"]
         if parts:
             model = labels[i] if labels else model_name(result.backbone)
             lines.append(f"{model} {result.column}: {', '.join(parts)} (kept in the mean)")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import timm
 import torch
+from huggingface_hub import save_torch_state_dict
 from safetensors.torch import save_file
 from timm.models import save_for_hf
 from torch import Tensor
@@ -96,6 +97,29 @@ def test_a_broken_link_is_named(tmp_path: Path) -> None:
     assert "git annex get" in caught.value.fix
 
 
+@pytest.fixture
+def weights() -> Weights:
+    with stream("kinds"):
+        return timm.create_model("test_resnet", num_classes=0).state_dict()
+
+
+def write_shards(folder: Path, weights: Weights, safe: bool = True) -> list[Path]:
+    """Write shards as the hub's libraries do; return their index and the shards."""
+    save_torch_state_dict(weights, folder, max_shard_size=800_000, safe_serialization=safe)
+    return [*folder.glob("*.index.json"), *sorted(folder.glob("*-of-*"))]
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_one_shard_or_the_index_opens_all(safe: bool, weights: Weights, tmp_path: Path) -> None:
+    index, first, second, *others = write_shards(tmp_path, weights, safe)
+    for path in (index, first, *others):
+        check_folder(f"{path}@test_resnet", weights)
+    second.unlink()
+    for path in (index, first, *others):
+        with pytest.raises(CheckpointError, match=rf"one of \d shards.*{second.name}"):
+            checkpoint.read_checkpoint(path)
+
+
 def timm_folder(folder: Path, name: str = "test_resnet", **arguments: Any) -> Weights:
     """Write a folder as timm does; return the weights without the head."""
     with stream("kinds", name):
@@ -123,6 +147,9 @@ def test_a_folder_of_timm_opens_through_its_config(tmp_path: Path) -> None:
         backbones.load_backbone(str(tmp_path / "model.safetensors"))
     assert "config.json beside it names test_resnet" in caught.value.fix
     assert caught.value.fix.endswith(f"pass {tmp_path}")
+    (tmp_path / "model.safetensors").unlink()
+    for path in (tmp_path, write_shards(tmp_path, weights)[0]):
+        check_folder(path, weights)
 
 
 def test_a_folder_of_timm_with_arguments(tmp_path: Path) -> None:
@@ -160,7 +187,6 @@ def test_a_folder_of_transformers_opens_through_its_config(tmp_path: Path) -> No
         ("run.json", "pass run:"),
         (".metadata", "dcp_to_torch"),
         ("latest", "zero_to_fp32"),
-        ("model.safetensors.index.json", "pass transformers:"),
         ("saved_model.pb", "PyTorch"),
         ("open_clip_config.json", "open_clip"),
         ("last.pth", "last.pth"),

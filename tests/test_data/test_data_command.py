@@ -1,13 +1,14 @@
 """`fsbench data ls|show|verify` and the errors of data sets, through the command line."""
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.cli import CommandLine
-from support.images import draw_grey
+from support.images import draw_grey, draw_images, join_names
 
 from fsbench.data import DataRoots, load_target
 from fsbench.data.catalog import SOURCES, TARGETS, all_facts
@@ -140,3 +141,23 @@ def test_groups_of_the_official_lists(packs: Path) -> None:
     assert sum(n > 1 for n in photos.values()) == 438
     evaluated, adapted = ({*map(chest.group_of, part)} for part in lists[2:])
     assert (len(adapted), len(adapted & evaluated)) == (3701, 2288)
+
+
+def test_verify_lists_equal_images_of_two_classes(
+    cli: CommandLine, eurosat: Path, tmp_path: Path
+) -> None:
+    folder = draw_images(tmp_path / "x", *(f"{c}/{c}{n}.png" for c in "ab" for n in range(14)))
+    for n in range(12):
+        shutil.copy(folder / "a" / f"a{n}.png", folder / "b" / f"b{n}.png")
+    shutil.copy(folder / "a" / "a13.png", folder / "a" / "again.png")
+    err = cli("data", "verify", f"folder:{folder}").err
+    assert "24 images have the same content as an image of another class: a/a0.png = b/b0" in err
+    assert err.count(" = ") == 10, "equal images of one class are not listed"
+    tree = eurosat / "2750"
+    shutil.copy(tree / "Forest" / "Forest_9.jpg", tree / "River" / "River_7.jpg")
+    err = cli("data", "verify", "eurosat", "--data", eurosat.parent, code=3).err
+    assert "Forest/Forest_9.jpg = River/River_7.jpg" in err
+    hub = draw_images(tmp_path / "hub", *join_names("test", "a b c", "1.png"))
+    shutil.copy(hub / "test" / "a" / "1.png", hub / "test" / "b" / "1.png")
+    err = cli("data", "verify", f"hf-hub:{hub}?split=test").err
+    assert "2 images have the same content as an image of another class: a/" in err

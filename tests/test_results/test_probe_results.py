@@ -132,9 +132,10 @@ def test_both_scores_of_unequal_classes_are_in_results_and_tables(tmp_path: Path
     assert result.score.mean == 0.7
     assert result.other.mean == pytest.approx((1 + 0.5 + 0 + 0) / 4)
     table = build_tables([result])[0]
-    assert {row[0]: row[1].split()[0] for row in table.rows[:3]} == {
+    assert {row[0]: row[1].split()[0] for row in table.rows[:4]} == {
         "folder-blobs:knn": "70.00",
         "folder-blobs:knn balanced accuracy": "37.50",
+        "folder-blobs:knn largest class": "60.00",
         "source (in-domain)": "25.00",
     }
     assert "mean over the classes" in table.note
@@ -154,6 +155,19 @@ def test_equal_classes_have_one_score(tmp_path: Path) -> None:
     assert even.other is not None
     assert even.other.mean == even.score.mean == 0.5
     assert [row[0] for row in build_tables([even])[0].rows[:-1]] == ["folder-blobs:knn 32px"]
+
+
+@pytest.mark.parametrize(
+    ("right", "one_class"),
+    [(range(6), True), ((6, 7), True), ((9,), True), ((0, 9), False), ((0, 1, 2, 6), False)],
+)
+def test_one_class_everywhere_is_named(
+    tmp_path: Path, right: tuple[int, ...], one_class: bool
+) -> None:
+    block = ImageRecords(np.isin(np.arange(10), list(right)))
+    result = write(tmp_path, NEIGHBOURS, block, UNEQUAL)
+    note = build_tables([result])[0].note
+    assert ("one class is predicted for every test image" in note) == one_class
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ PART chooses where several sets of weights fit: a nested key, e.g. `last.tar::st
 the prefix of flat names, e.g. `moco.pth::momentum_encoder`. ARCH is a timm name or the reference of
 any other source that builds a network; --arch states it for all files that do not name theirs.
 
-FILE may be a folder that `save_pretrained` of timm or transformers wrote, whose config.json states
-the architecture.
+FILE may be one of several shards, their index, or a folder that `save_pretrained` of timm or
+transformers wrote, whose config.json states the architecture.
 """
 
 import re
@@ -24,6 +24,8 @@ from fsbench.core.errors import CheckpointError, UsageError
 FORM = "FILE[::PART][@ARCH]"
 PREFIX = ""
 
+WEIGHTS = tuple(f"{name}{end}" for name in WRITTEN for end in ("", checkpoint.INDEX))
+"""Files of weights in a folder of save_pretrained, the preferred one first."""
 FOLDERS: dict[str, list[str]] = KINDS["folders"]
 
 
@@ -31,7 +33,8 @@ def check(request: BackboneRequest) -> None:
     """Raise UsageError without an architecture, CheckpointError for the first bytes of the file."""
     file, architecture = parse(request)
     if request.random_init is None:
-        checkpoint.find_format(Path(file.path))
+        for shard in checkpoint.list_shards(Path(file.path)):
+            checkpoint.find_format(shard)
     architecture.check()
 
 
@@ -52,7 +55,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
-    stated = preprocessing.read_config(path, architecture.name)
+    weights = path.with_name(path.name.removesuffix(checkpoint.INDEX))
+    stated = preprocessing.read_config(weights, architecture.name)
     for layout in layouts:  # the first that fixes them states mean and std
         mean, std = layout.statistics or (None, None)
         stated = stated.over(Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std))
@@ -70,8 +74,8 @@ def parse(request: BackboneRequest) -> tuple[FileReference, BackboneRequest]:
     file = FileReference.parse(request.name) or FileReference(request.name)
     named, arch = Path(file.path), file.arch or request.arch or ""
     path = find_weights(named) if named.is_dir() else named
-    configured = configured_architecture(path) if not arch and path.name in WRITTEN else ""
-    if named.is_dir():
+    configured = configured_architecture(path) if not arch and path.name in WEIGHTS else ""
+    if named.is_dir() or path.name.endswith(checkpoint.INDEX):
         arch = arch or configured
     file = replace(file, path=str(path), arch=arch)
     if not arch:
@@ -89,12 +93,12 @@ def parse(request: BackboneRequest) -> tuple[FileReference, BackboneRequest]:
 
 def find_weights(folder: Path) -> Path:
     """Return the weights in a folder. Raise UsageError without any."""
-    mark = next((n for n in ("run.json", *WRITTEN, *FOLDERS) if (folder / n).is_file()), "")
-    if mark in WRITTEN:
+    mark = next((n for n in ("run.json", *WEIGHTS, *FOLDERS) if (folder / n).is_file()), "")
+    if mark in WEIGHTS:
         return folder / mark
     files = sorted(str(file) for file in folder.iterdir() if file.suffix in SUFFIXES)
     fix = f"pass {', or '.join(files[:10]) or 'a file'}"
-    kind, fix = FOLDERS.get(mark, [f"none of {', '.join(WRITTEN)} is in it", fix])
+    kind, fix = FOLDERS.get(mark, [f"none of {', '.join(WEIGHTS)} is in it", fix])
     raise UsageError(f"{folder} is a folder: {kind}", fix=fix.format(folder=folder))
 
 
