@@ -23,7 +23,7 @@ def pretrain(chosen: PretrainOptions, as_json: options.Json = False) -> None:
     plan, tasks, measure = run.recipe.plan, run.record.get("episodic_tasks"), "val accuracy %"
     if run.record["source_accuracy"] is None and tasks:
         measure = f"{tasks['way']}-way {tasks['shots']}-shot accuracy %"
-    test, stages = run.record.get("test_accuracy"), run.record["stage_accuracies"]
+    test = run.record.get("test_accuracy")
     row = {
         "recipe": run.recipe.name,
         "source": str(run.record["source"]),
@@ -34,8 +34,6 @@ def pretrain(chosen: PretrainOptions, as_json: options.Json = False) -> None:
         "weights": run.record["weights_hash"][:12],
         "run": run.ref,
     }
-    if len(stages) > 1 and run.record["source_accuracy"] is not None:
-        row["by stage %"] = " ".join(f"{100 * accuracy:.1f}" for accuracy in stages)
     console.table("pretrained", list(row), [list(row.values())])
     follow = console.suggest("benchmark", "-m", run.ref, *benchmark_options(row["source"], chosen))
     console.log(f"saved to {run.folder}/; {follow}")

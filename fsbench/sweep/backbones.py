@@ -39,13 +39,6 @@ class TrainingJob(Job):
         """Side of the images in training, and in an evaluation if the recipe states it."""
         return self.recipe.input_size, registry.evaluation_size(self.recipe.name)
 
-    @property
-    def name_fields(self) -> dict[str, str]:
-        """Fields of entry name patterns, e.g. pilot, seal-lr=0.2 and 0 of pilot-seal-lr=0.2-s0."""
-        scale, seed = self.recipe.scale, str(self.recipe.seed)
-        method = self.title.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
-        return {"scale": scale, "method": method, "seed": seed}
-
     def folder(self, options: SweepOptions) -> Path:
         return options.output / "runs" / self.title
 
@@ -94,11 +87,6 @@ class GivenBackbone(Frozen):
     @property
     def sizes(self) -> tuple[int | None, int | None]:
         return self.loaded.input_size, self.loaded.evaluation_size
-
-    @property
-    def name_fields(self) -> dict[str, str]:
-        """Fields of entry name patterns; the title replaces the method."""
-        return {"scale": "given", "method": self.title, "seed": str(self.model.random_init or 0)}
 
     def models(self, options: SweepOptions) -> ModelOptions:
         return replace(self.model, name=self.title)

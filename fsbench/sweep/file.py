@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, InstanceOf, ValidationInfo, field_validator, model_validator
 
@@ -50,10 +50,10 @@ class AnalysesBlock(BackboneSelection, AnalysisSelection):
 
 
 class EntriesBlock(Declaration):
-    """Board entries, added as soon as they are evaluated; backbones of one name are its seeds."""
+    """Board entries, added as soon as they are evaluated: one per recipe, with all of its seeds."""
 
     only: tuple[str, ...] = Field(("*",), description="patterns of names of backbones")
-    name: str = Field("{recipe}", description="of {recipe} {label} {scale} {method} {seed}")
+    name: Literal[""] = ""  # that of the recipe
     targets_seen: tuple[Text, ...] = ()
     pretraining_data: tuple[Text, ...] = Field((), description="of given backbones")
 

@@ -19,7 +19,7 @@ from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, l
 from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.file import EntriesBlock, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, read_source
-from fsbench.sweep.submission import SubmissionJob, format_entry_name
+from fsbench.sweep.submission import SubmissionJob, name_entry
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe, Scale, fit_round_steps
@@ -120,8 +120,7 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
             plan.add(job, [] if job is backbone else runs)
         entries = next((block for block in file.submit if block.selects(backbone)), None)
         if entries and evaluations:
-            name = format_entry_name(entries, backbone)
-            _, by_key = of_entry.setdefault(name, (entries, {}))
+            _, by_key = of_entry.setdefault(name_entry(backbone), (entries, {}))
             by_key.update({job.key: job for job in evaluations})
     for entries, by_key in of_entry.values():
         seeds = tuple(by_key.values())

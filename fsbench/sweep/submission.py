@@ -39,7 +39,7 @@ class SubmissionJob(Job):
 
     @property
     def name(self) -> str:
-        return format_entry_name(self.entries, self.backbones[0])
+        return name_entry(self.backbones[0])
 
     def done(self, options: SweepOptions) -> bool:
         """Return whether the board holds all results that it has a column for."""
@@ -68,16 +68,9 @@ class SubmissionJob(Job):
         submit(options.results, options.board, declaration, models=models, replace=replaces)
 
 
-def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
-    """Fill in the name pattern. Raise UsageError for an unknown field."""
-    recipe = re.sub(r"-s\d+$", "", backbone.title)
-    fields = {"recipe": recipe, "label": backbone.title, **backbone.name_fields}
-    try:
-        return safe_name(entries.name.format_map(fields))
-    except (KeyError, ValueError, IndexError, AttributeError) as error:
-        raise UsageError(
-            f"submit.name '{entries.name}': {error}", fix=f"use {' '.join(fields)} in {{}}"
-        ) from error
+def name_entry(backbone: SweepBackbone) -> str:
+    """Return the name of the entry of a backbone, which is that of its recipe without the seed."""
+    return safe_name(re.sub(r"-s\d+$", "", backbone.title))
 
 
 def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> bool:

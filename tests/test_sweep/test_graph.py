@@ -1,6 +1,5 @@
 """The jobs of a sweep by hand counts."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,6 @@ def test_jobs_by_data_set_and_adaptation_once(tmp_path: Path) -> None:
     ("fields", "message"),
     [
         ({"backbones": [{**RANDOM, "name": "same"}] * 2}, "called same"),
-        ({"submit": {**ENTRY, "name": "{colour}"}}, r"\{colour\}"),
         (
             {"backbones": [RANDOM], "analyze": [{"what": ["knn_depth"], "only": ["rand*"]}]},
             "knn_depth cannot be made of random: it has no",
@@ -129,6 +127,3 @@ def test_a_backbone_whose_preprocessing_is_unknown_is_refused_with_the_plan(
     backbone = {"model": f"{weights}@fsbench/toy_resnet", **features}
     with pytest.raises(UsageError, match=f"states the {missing} of its training"):
         graph(tmp_path, backbones=[backbone])
-    stated = {"input_size": 32, "mean": "half", "std": "half"}
-    weights.with_suffix(".json").write_text(json.dumps(stated))
-    assert kinds(graph(tmp_path, backbones=[backbone]))["evaluate"]

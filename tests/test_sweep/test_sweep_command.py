@@ -26,7 +26,6 @@ class Shrink(RoundMethod):
         if ctx.clock.round > 0:
             ctx.rewrite({n: self.factor * p for n, p in ctx.parameters.items()}, "shrunk")
 """
-SUBMIT = {**ENTRY, "name": "tiny-{method}-s{seed}"}
 
 
 def where(root: Path, output: str) -> list[str]:
@@ -72,7 +71,7 @@ def list_jobs(cli: CommandLine, *words: object) -> list[tuple[str, str]]:
 def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     tmp_path: Path, cli: CommandLine
 ) -> None:
-    file = write(tmp_path / "sweep.yaml", sweep(tmp_path, methods=("llf",), submit=SUBMIT))
+    file = write(tmp_path / "sweep.yaml", sweep(tmp_path, methods=("llf",), submit=ENTRY))
     cli("sweep", file, *where(tmp_path, "whole"))
     whole = hashes(tmp_path / "whole")
     assert len(whole) == 2
@@ -96,7 +95,7 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     analysis = {"what": ["knn_depth", "sharpness"], "images": 8, "set": ["knn_depth.k=3"]}
-    data = sweep(tmp_path, methods=("llf",), submit=SUBMIT, analyze=[analysis])
+    data = sweep(tmp_path, methods=("llf",), submit=ENTRY, analyze=[analysis])
     file = write(tmp_path / "sweep.yaml", data)
     folders = ("--board", tmp_path / "board")
     first, second = ((file, *where(tmp_path, name), *folders) for name in ("first", "second"))
@@ -115,7 +114,7 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
     assert record["backbone"]["ref"].startswith("run:first/runs/toy-llf")
     settings = record["question"]["settings"]
     assert (settings["k"], settings["images"]) == (3, 8)
-    (entry,) = (tmp_path / "board").glob("tiny-llf*")
+    (entry,) = (tmp_path / "board").glob("toy-llf*")
     before = fakes.digests(entry)
 
     for path in records.values():
