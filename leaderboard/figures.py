@@ -1,91 +1,74 @@
-"""Figures of a board, one for each question, in percent or points.
+"""Figures of a board and of results, one for each question, in percent or points.
+
+Of a method board (`draw_figures`), in rows that are sorted by the first panel:
 
     gains            gains over plain training, and which of them survive Holm's correction
-    targets          gains by column
-    in_domain        accuracy on the targets against accuracy on the source
+    targets          gains by data set and shots
+    in_domain        accuracy on the targets, and on the source
     in_domain_gains  gains on the source
-    carry            gains on the targets against gains on the source
-    cost             gains against the cost of pretraining, in operations, which fit any machine
-    spread           half-widths of intervals over episodes, and over episodes and seeds
-    ranks            average ranks of entries and their critical difference
+    carry            gains on the targets, and on the source
+    cost             gains, and the cost of pretraining in operations, which fit any machine
+    spread           intervals over episodes, and over episodes and seeds
     stability        Kendall's tau between choices, and the row that is first under each
 
-A question that the board cannot answer has no figure.
+Of a table: average ranks and their critical difference. A question that the board cannot answer has
+no figure.
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import plotting
-from fsbench.core.plotting import GAIN, GUIDE, INK, LOSS, PAPER, SERIES, clean_text
-from fsbench.results.table import shorten_columns
+from fsbench.core.forest import (
+    ROW,
+    Forest,
+    Mark,
+    Panel,
+    Symbol,
+    draw_forests,
+    fold_names,
+    name_rows,
+)
+from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, SERIES, clean_text
+from fsbench.core.progress import format_count
 from leaderboard.controls import ControlKind
 from leaderboard.methods import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.simultaneous import tabulate_ranges
 from leaderboard.ranking.stability import Stability
 from leaderboard.ranking.tiers import ALPHA
+from leaderboard.render.figure import make_tier_forest
+from leaderboard.render.frame import make_frame, name_columns
+from leaderboard.render.notes import to_percent
 from leaderboard.tables import BoardTable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 PLAIN = "plain training"
-OVER_PLAIN = f"gain over {PLAIN} (points)"
-WIDTH = 640.0
-ROW = 19.0
-"""Height of a row with a name."""
+OVER_PLAIN = f"gain over {PLAIN} (points), 95\N{NO-BREAK SPACE}% interval"
+ON_TARGETS = "mean accuracy on the targets (%), 95\N{NO-BREAK SPACE}% interval"
+UP = Symbol("significantly above (Holm)", GAIN, "^")
+DOWN = Symbol("significantly below", LOSS, "v")
+LEVEL = Symbol("not significant")
+ONE_SEED = Symbol("one seed: not tested", is_hollow=True)
+MEASURED = Symbol("several seeds"), Symbol("one seed", is_hollow=True)
+COST = Symbol(marker="s", colour=SERIES[5])
 LONGEST = 44
-"""Characters of a name that a figure shows."""
-WIDE = 12.0
-"""Ratio of the largest x to the smallest from which on its axis is logarithmic."""
+"""Characters of the names that are first under a choice."""
 PALE_GAIN, PALE_LOSS = "#61a8cf", "#d89161"
 """The ends of the scale of a heat map, pale enough to read numbers on them."""
 FEWEST = (3, 2)
 """Minimum numbers of entries and columns of Friedman's test."""
 DIGITS = 12
 """Equal outcomes in another order differ in the last bits of their means."""
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A named number with the half-width of its interval, at `x` where it is drawn against another.
-
-    Numbers of one pretraining seed are hollow, significant ones coloured by their sign.
-    """
-
-    name: str
-    seeds: int
-    value: float
-    half: float | None = None
-    x: float = 0.0
-    is_significant: bool = False
-
-    @property
-    def colour(self) -> str:
-        if not self.is_significant:
-            return INK
-        return GAIN if self.value > 0 else LOSS
-
-    def draw(self, axes: "Axes", x: float, y: float, side: Literal["xerr", "yerr"]) -> None:
-        """Draw the number at a point, with its interval along a row (xerr) or upright (yerr)."""
-        style: dict[str, Any] = {"fmt": "o", "color": self.colour, side: self.half}
-        face = PAPER if self.seeds == 1 else self.colour
-        axes.errorbar(x, y, **style, elinewidth=1, markerfacecolor=face, label=self.name)
-
-
-def mark_gain(row: MethodRow, gain: Gain, x: float = 0.0) -> Mark:
-    """Return a gain in points."""
-    half = None if gain.ci95 is None else 100 * gain.ci95
-    return Mark(row.name, len(gain.seeds), 100 * gain.gap, half, x, gain.significant)
 
 
 def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
@@ -107,6 +90,13 @@ def write_stability(stability: Stability, folder: Path) -> list[Path]:
     return save_figures(drawn, folder)
 
 
+def write_tiers(tables: Sequence[BoardTable], folder: Path) -> list[Path]:
+    """Write the tiers of each table that has any as an SVG file."""
+    forests = {table.label: make_tier_forest(make_frame(table)) for table in tables}
+    drawn = {name: draw_forests([f], title=f.title) for name, f in forests.items() if f}
+    return save_figures({label: {"tiers": figure} for label, figure in drawn.items()}, folder)
+
+
 def save_figures(figures: "Mapping[str, Mapping[str, Figure | None]]", folder: Path) -> list[Path]:
     """Write the figures of each track as SVG files, its name first, and return their paths."""
     paths = []
@@ -121,113 +111,84 @@ def save_figures(figures: "Mapping[str, Mapping[str, Figure | None]]", folder: P
 
 def draw_figures(board: MethodBoard) -> "dict[str, Figure | None]":
     """Return figures by name, None where there is nothing to draw."""
-    track = f", {board.track}" if board.track else ""
-    gains = [(row, row.gain) for row in board.rows if row.gain]
-    on_source = [(row, row.source_gain) for row in board.rows if row.source_gain]
-    carried = [(r, g, 100 * r.source_gain.gap) for r, g in gains if r.source_gain]
-    costs = [(row, gain, row.costs["flops"] / 1e12) for row, gain in gains]
-    if len({flops for *_, flops in costs}) < 2:
-        costs = []
-    accuracies = [
-        Mark(r.name, len(r.seeds), 100 * o.mean, o.ci95 and 100 * o.ci95, 100 * r.source_accuracy)
-        for r in board.rows
-        if (o := r.overall) and r.source_accuracy is not None
+    gained = [row for row in board.rows if row.gain]
+    gains = [mark_gain(row, row.gain) for row in gained if row.gain]
+    source_gains = [mark_gain(row, row.source_gain) for row in board.rows if row.source_gain]
+    accuracies = [mark_accuracy(r, r.overall.mean, r.overall.ci95) for r in board.rows if r.overall]
+    in_domain = [
+        mark_accuracy(r, r.source_accuracy) for r in board.rows if r.source_accuracy is not None
     ]
+    costs = {row.name: row.costs["flops"] / 1e12 for row in gained}
+    cost_marks = [Mark(name, cost, symbol=COST, text=f"{cost:.4g}") for name, cost in costs.items()]
+    on_targets = Panel(f"targets: {OVER_PLAIN}", gains, 0.0)
+    on_source = Panel(f"source: {OVER_PLAIN}", source_gains, 0.0)
+    cost = Panel("operations of a run (TFLOPs)", cost_marks if len({*costs.values()}) > 1 else [])
+    accuracy = Panel(ON_TARGETS, accuracies), Panel("accuracy on the source (%)", in_domain)
+    panels: dict[str, tuple[str, Sequence[Panel]]] = {
+        "gains": (f"Gains on the targets{count_gains(gains)}", [on_targets]),
+        "in_domain_gains": (f"Gains on the source{count_gains(source_gains)}", [on_source]),
+        "in_domain": ("Accuracy on the targets and on the source", accuracy),
+        "carry": ("Gains on the targets and on the source", [on_targets, on_source]),
+        "cost": ("Gain and cost of pretraining", [on_targets, cost]),
+        "spread": (
+            "Spread over seeds and over episodes",
+            [Panel(ON_TARGETS, [*mark_spread(board)])],
+        ),
+    }
+    track = f"{board.track}: " if board.track else ""
+    title = f"{track}Gains over {PLAIN} by data set and shots"
     return {
-        "gains": draw_gains([mark_gain(*pair) for pair in gains], f"Gains on the targets{track}"),
-        "targets": draw_columns(
-            board, [row for row, _ in gains], "normal", f"Gains over {PLAIN} by column{track}"
-        ),
-        "in_domain": draw_scatter(
-            accuracies,
-            f"Accuracy on the source and on the targets{track}",
-            "validation accuracy on the source (%)",
-            "mean accuracy on the targets (%)",
-        ),
-        "in_domain_gains": draw_gains(
-            [mark_gain(*p) for p in on_source], f"Gains on the source{track}"
-        ),
-        "carry": draw_scatter(
-            [mark_gain(*point) for point in carried],
-            f"Gains on the source and on the targets{track}",
-            f"source: {OVER_PLAIN}",
-            f"targets: {OVER_PLAIN}",
-        ),
-        "cost": draw_scatter(
-            [mark_gain(*point) for point in costs],
-            f"Gain and cost{track}",
-            "operations of a pretraining run (TFLOPs)",
-            OVER_PLAIN,
-        ),
-        "spread": draw_spread(board, f"Spread over seeds and over episodes{track}"),
+        "targets": draw_columns(board, gained, "normal", title),
+        **{n: draw_method_rows(board, of, f"{track}{title}") for n, (title, of) in panels.items()},
     }
 
 
-def create_row_figure(
-    names: Sequence[str], title: str, width: float = WIDTH, above: float = 0.0
-) -> "tuple[Figure, Axes]":
-    """Return a figure with a row for each name, 0, 1, ..., from the top; above: room on top."""
-    figure = plotting.create_figure(width, 80 + above + ROW * len(names), title)
-    axes = figure.add_subplot()
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), [clean_text(name, LONGEST) for name in names])
-    axes.tick_params(axis="y", length=0)
-    axes.spines.left.set_visible(False)
-    return figure, axes
+def mark_gain(row: MethodRow, gain: Gain) -> Mark:
+    """Return a gain in points."""
+    symbol = ONE_SEED if len(gain.seeds) == 1 else LEVEL
+    if gain.significant:
+        symbol = UP if gain.gap > 0 else DOWN
+    half = None if gain.ci95 is None else 100 * gain.ci95
+    return Mark(row.name, 100 * gain.gap, half, symbol, to_percent(gain.gap, "+"))
 
 
-@plotting.style()
-def draw_gains(gains: Sequence[Mark], title: str) -> "Figure | None":
-    """Return gains by row with intervals and the number of seeds; the title counts them."""
-    if not gains:
-        return None
-    marks = sorted(gains, key=lambda mark: -mark.value)
-    up, down = (sum(m.is_significant and m.value * sign > 0 for m in marks) for sign in (1, -1))
-    finding = f"{title}: of {len(marks)}, {up} significantly above {PLAIN}, {down} below"
-    names = [f"{mark.name}, {mark.seeds} seed{'s' * (mark.seeds > 1)}" for mark in marks]
-    figure, axes = create_row_figure(names, finding)
-    axes.axvline(0, **GUIDE)
-    for row, mark in enumerate(marks):
-        mark.draw(axes, mark.value, row, "xerr")
-        beside = axes.get_yaxis_transform()
-        axes.text(1.02, row, f"{mark.value:+.2f}", transform=beside, va="center_baseline")
-    key = "blue, orange: significant after Holm's correction; hollow: one seed"
-    axes.set_xlabel(f"gain over {PLAIN} in points, 95 % interval\n{key}")
-    return figure
+def mark_accuracy(row: MethodRow, mean: float, half: float | None = None) -> Mark:
+    """Return an accuracy in percent."""
+    symbol = MEASURED[len(row.seeds) == 1]
+    return Mark(row.name, 100 * mean, half and 100 * half, symbol, to_percent(mean))
 
 
-@plotting.style()
-def draw_scatter(marks: Sequence[Mark], title: str, x: str, y: str) -> "Figure | None":
-    """Return two marks or more over their x, named at the right edge in the order of their values.
+def mark_spread(board: MethodBoard) -> Iterator[Mark]:
+    """Yield both intervals of the overall accuracy of rows with several seeds."""
+    symbols = (
+        Symbol("over episodes, for these seeds", GAIN),
+        Symbol("over episodes and seeds", LOSS, "s"),
+    )
+    for row in board.rows:
+        if (score := row.overall) and score.ci95 is not None and score.ci95_seeds is not None:
+            for half, symbol in zip((score.ci95, score.ci95_seeds), symbols, strict=True):
+                yield Mark(row.name, 100 * score.mean, 100 * half, symbol, f"±{to_percent(half)}")
 
-    x, y: what the axes show, with units. Gains have a line at 0, two kinds of gains one where they
-    are equal.
+
+def count_gains(gains: Sequence[Mark]) -> str:
+    """Return how many of these gains are significant, as the end of a title."""
+    up, down = (sum(mark.symbol == symbol for mark in gains) for symbol in (UP, DOWN))
+    return f": of {len(gains)}, {up} significantly above {PLAIN}, {down} below"
+
+
+def draw_method_rows(board: MethodBoard, panels: Sequence[Panel], title: str) -> "Figure | None":
+    """Return the rows that all panels have, the highest of the first panel on top.
+
+    None without a row, and without two to compare in several panels.
     """
-    if len(marks) < 2:
+    shared = set.intersection(*({mark.row for mark in panel.marks} for panel in panels))
+    if len(shared) < len(panels):
         return None
-    figure = plotting.create_figure(WIDTH, max(360, 70 + 14 * len(marks)), title)
-    axes = figure.add_subplot()
-    axes.set(xlabel=x, ylabel=y)
-    axes.grid(axis="y")
-    hair: dict[str, Any] = {"arrowstyle": "-", "color": INK, "alpha": 0.25, "relpos": (0, 0.5)}
-    for i, mark in enumerate(sorted(marks, key=lambda mark: mark.value)):
-        mark.draw(axes, mark.x, mark.value, "yerr")
-        axes.annotate(
-            clean_text(mark.name, 30),
-            (mark.x, mark.value),
-            (1.04, (i + 0.5) / len(marks)),
-            textcoords="axes fraction",
-            va="center",
-            color=mark.colour,
-            arrowprops=hair | {"shrinkA": 0, "shrinkB": 4},
-        )
-    if OVER_PLAIN in y:
-        axes.axhline(0, **GUIDE)
-    if OVER_PLAIN in x:
-        axes.axline((0, 0), (1, 1), **GUIDE)
-    elif max(m.x for m in marks) > WIDE * min(m.x for m in marks) > 0:
-        plotting.set_scale(axes, "x", "log")
-    return figure
+    seeds = {row.name: format_count(len(row.seeds), "seed") for row in board.rows}
+    marks = sorted(panels[0].marks, key=lambda mark: -mark.value)
+    rows = {mark.row: f"{mark.row}, {seeds[mark.row]}" for mark in marks if mark.row in shared}
+    shown = [p._replace(marks=[m for r in rows for m in p.marks if m.row == r]) for p in panels]
+    return draw_forests([Forest(rows, shown)], title=title)
 
 
 @plotting.style()
@@ -248,54 +209,65 @@ def draw_columns(
     }
     if not gains:
         return None
-    heads = [clean_text(column, 30) for column in shorten_columns(board.columns)[0]]
-    width, above = max(WIDTH, 180 + 33 * len(heads)), 8 * max(map(len, heads))
-    figure, axes = create_row_figure([row.name for row in rows], title, width, above)
+    heads = name_columns(board.columns)
+    labels = [f"{shots} {rest}".strip() for _, shots, rest in heads]
     values = np.full((len(rows), len(heads)), math.nan)
     for (i, j), gain in gains.items():
         values[i, j] = 100 * gain.gap
+    largest = float(np.nanmax(abs(values))) or 1.0
+    norm = SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest)
+    key = "gain in points; bold: the 95 % interval excludes 0"
+    figure, middles, above = create_heat_map(
+        [row.name for row in rows], labels, values, norm, key, title
+    )
+    axes = figure.axes[0]
+    for (i, j), gain in gains.items():
         weight = "bold" if gain.ci95 is not None and abs(gain.gap) > gain.ci95 else "normal"
         style: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center", "va": "center"}
-        axes.text(j, i, f"{100 * gain.gap:+.1f}", **style)
-    largest = float(np.nanmax(abs(values))) or 1.0
-    fill_squares(axes, values, heads, SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest))
-    axes.set_xlabel("gain in points; bold: the 95 % interval excludes 0")
+        axes.text(j + 0.5, middles[i], f"{100 * gain.gap:+.1f}", **style)
+    first = 0
+    for name, of_dataset in groupby(heads, lambda head: head[0]):
+        last = first + len(list(of_dataset))
+        axes.axvline(first, color=PAPER, linewidth=5)
+        place: dict[str, Any] = {"textcoords": "offset points", "ha": "center"}
+        middle = (first + last) / 2
+        axes.annotate(name, (middle, 1), (0, above), ("data", "axes fraction"), **place)
+        first = last
     return figure
 
 
-def fill_squares(
-    axes: "Axes", values: NDArray[np.float64], columns: Sequence[str], norm: "Normalize"
-) -> None:
-    """Colour the squares of a heat map (rows, columns), and name its columns on top."""
+def create_heat_map(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: NDArray[np.float64],
+    norm: "Normalize",
+    key: str,
+    title: str,
+) -> "tuple[Figure, list[float], float]":
+    """Return a figure of coloured squares (rows, columns) and the scale of their colours.
+
+    Beside it are the middles of the rows, and the height of the names of the columns on top.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN])
-    edges = (np.arange(n + 1) - 0.5 for n in reversed(values.shape))
-    axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors=PAPER)
-    axes.set_xticks(range(len(columns)), columns, rotation=90)
+    longest = max(map(len, columns))
+    is_upright = longest > 7 or len(columns) > 8
+    above = 8 + (6.3 * longest if is_upright else 10)
+    width = max(plotting.find_width(None), 230 + 33 * len(columns))
+    names, edges = fold_names(rows, width)
+    figure = plotting.create_figure(width, ROW * edges[-1] + above + 80, title)
+    axes = figure.add_subplot()
+    middles = name_rows(axes, names, edges)
+    colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN], N=41)
+    corners, shown = np.arange(len(columns) + 1), np.ma.masked_invalid(values)
+    mesh = axes.pcolormesh(corners, edges, shown, cmap=colours, norm=norm, edgecolors=PAPER)
+    axes.set_xticks(corners[:-1] + 0.5, columns, rotation=90 * is_upright)
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
-
-
-@plotting.style()
-def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
-    """Return both half-widths of the interval of the overall accuracy, for several seeds."""
-    halves = {
-        row.name: (100 * score.ci95, 100 * score.ci95_seeds)
-        for row in board.rows
-        if (score := row.overall) and score.ci95 is not None and score.ci95_seeds is not None
-    }
-    if not halves:
-        return None
-    figure, axes = create_row_figure([*halves], title)
-    for k, label in enumerate(("over episodes, for these seeds", "over episodes and seeds")):
-        values = [pair[k] for pair in halves.values()]
-        axes.plot(values, range(len(halves)), "o", color=SERIES[k], label=label)
-    axes.grid()
-    axes.set_xlim(left=0)
-    axes.set_xlabel("half-width of the 95 % interval (points)")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
-    return figure
+    bar = figure.colorbar(mesh, ax=axes, orientation="horizontal", label=key, aspect=60, pad=0.01)
+    ticks = sorted({norm.vmin or 0.0, -1.0, 0.0, 1.0, norm.vmax or 0.0})
+    bar.set_ticks(ticks, labels=[f"{tick:+.3g}" if tick else "0" for tick in ticks])
+    return figure, middles, above
 
 
 def draw_table_ranks(table: BoardTable, most: int | None = None) -> "Figure | None":
@@ -322,20 +294,22 @@ def draw_ranks(
         return None
     ranks, difference, p = compute_ranks(means, alpha)
     order = sorted(range(len(names)), key=lambda i: (ranks[i], names[i]))
-    values = [ranks[i] for i in order]
+    marks = [Mark(names[i], ranks[i], text=f"{ranks[i]:.2f}") for i in order]
     shown = "< .001" if p < 0.001 else f"{p:.2g}"
-    title = f"Average ranks over {len(means)} columns (Friedman's p {shown})"
-    figure, axes = create_row_figure([names[i] for i in order], title)
-    axes.plot(values, range(len(names)), "o", color=INK)
-    for row, value in enumerate(values):
-        axes.annotate(f"{value:.2f}", (value, row), (7, 0), textcoords="offset points", va="center")
+    x = f"average rank; a bar joins what does not differ at {alpha:g}"
+    figure = draw_forests(
+        [Forest({mark.row: mark.row for mark in marks}, [Panel(x, marks)])],
+        title=f"Average ranks over {len(means)} columns (Friedman's p {shown})",
+    )
+    [axes] = figure.axes
+    middles, values = axes.get_yticks(), [mark.value for mark in marks]
     span = max(values[-1] - values[0], 1.0)
     for k, rows in enumerate(list_cliques(values, difference)):
-        axes.plot([values[-1] + span * (0.15 + 0.03 * k)] * 2, rows, color=SERIES[0], linewidth=4)
-    axes.set_ylim(top=-1.7)
-    axes.plot([values[0], values[0] + difference], [-1, -1], "|-", color=INK)
-    axes.annotate(f"critical difference {difference:.2f}", (values[0], -1.2))
-    axes.set_xlabel(f"average rank; a bar joins what does not differ at {alpha:g}")
+        at = values[-1] + span * (0.15 + 0.03 * k)
+        axes.plot([at, at], middles[list(rows)], color=SERIES[0], linewidth=4)
+    axes.set_ylim(top=-1.2)
+    axes.plot([values[0], values[0] + difference], [-0.4, -0.4], "|-", color=INK)
+    axes.annotate(f"critical difference {difference:.2f}", (values[0], -0.7))
     return figure
 
 
@@ -375,16 +349,16 @@ def draw_stability(
 
     if len(positions) < 2:
         return None
-    labels, shown = [clean_text(label, LONGEST) for label in positions], [*positions.values()]
+    labels, shown = [*positions], [*positions.values()]
     taus = np.array(stability.taus, np.float64)[np.ix_(shown, shown)]  # None becomes nan
-    width, above = 480 + 33 * len(labels), 7 * max(map(len, labels))
-    figure, axes = create_row_figure(labels, title, width, above)
-    fill_squares(axes, taus, labels, Normalize(-1, 1))
+    key = "Kendall's tau; on the right, entries in tier 1 and the first of them"
+    figure, middles, _ = create_heat_map(labels, labels, taus, Normalize(-1, 1), key, title)
+    axes = figure.axes[0]
     for i, choice in enumerate(stability.choices[position] for position in shown):
         for j in np.flatnonzero(~np.isnan(taus[i])).tolist():
-            axes.text(j, i, f"{taus[i, j]:.2f}", size=8.5, ha="center", va="center")
+            style: dict[str, Any] = {"size": 8.5, "ha": "center", "va": "center"}
+            axes.text(j + 0.5, middles[i], f"{taus[i, j]:.2f}", **style)
         beside, first = axes.get_yaxis_transform(), clean_text(", ".join(choice.first), LONGEST)
         text = f"{len(choice.tier)} of {len(choice.ranks)}: {first}"
-        axes.text(1.02, i, text, transform=beside, va="center_baseline")
-    axes.set_xlabel("Kendall's tau; on the right, entries in tier 1 and the first of them")
+        axes.text(1.02, middles[i], text, transform=beside, va="center_baseline")
     return figure

@@ -20,11 +20,19 @@ Models = Mapping[str, Mapping[Column, Loaded]]
 
 
 def rank_results(paths: Sequence[Path]) -> list[BoardTable]:
-    """Return one table per track of these results, after verifying them.
+    """Return `rank_loaded` of the results in folders, after verifying them.
 
-    Models are named as by `fsbench show`. Raises UsageError without results, ValidationFailed.
+    Raises UsageError without results, ValidationFailed.
     """
-    models = group_by_model([loaded for path in paths for loaded in read_loaded(path)])
+    return rank_loaded([loaded for path in paths for loaded in read_loaded(path)])
+
+
+def rank_loaded(loaded: Sequence[Loaded]) -> list[BoardTable]:
+    """Return one table per track of these results. Models are named as by `fsbench show`.
+
+    Raises ValidationFailed for two results of one task that differ.
+    """
+    models = group_by_model(loaded)
     columns = sorted({c for by_column in models.values() for c in by_column}, key=column_order)
     heads = {frozenset(c.name.adaptation for c in by_column) for by_column in models.values()}
     shape = "together" if len(heads) == 1 else "apart"

@@ -39,6 +39,9 @@ from leaderboard.store import Board
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
+
+    from fsbench.core.plotting import Columns
 
 FEW = 30
 """Pairs of a task below which intervals are of Student's t."""
@@ -114,6 +117,10 @@ class Comparison(Frozen):
         """Return the rows of `Comparisons.to_frame` of this track."""
         return Comparisons([self]).to_frame()
 
+    def plot(self, columns: "Columns | None" = 2) -> "Figure":
+        """Return the gaps by data set and shots. columns: of a paper; None for a screen."""
+        return Comparisons([self]).plot(columns)
+
     def table(self) -> TextTable:
         """Return the lines as a table; the result in words and what it covers are its lead."""
         short, _ = shorten_columns([gap.task for gap in self.tasks])
@@ -152,6 +159,31 @@ class Comparisons(ShownAsTables, tuple[Comparison, ...]):
 
     def tables(self) -> list[TextTable]:
         return [comparison.table() for comparison in self]
+
+    def plot(self, columns: "Columns | None" = 2) -> "Figure":
+        """Return the gaps of all tracks. columns: of a paper; None for a screen."""
+        from fsbench.core.forest import Forest, Mark, Panel, Symbol, draw_forests
+        from fsbench.core.plotting import GAIN, LOSS
+        from leaderboard.render.figure import INTERVAL, label_columns
+
+        forests = []
+        for c in self:
+            symbols = {
+                "A": Symbol(f"{c.a} is better", GAIN, "^"),
+                "B": Symbol(f"{c.b} is better", LOSS, "v"),
+            }
+            rows = label_columns([gap.task for gap in c.tasks])
+            marks = [
+                Mark(
+                    *(row, 100 * gap.gap, 50 * (gap.high - gap.low)),
+                    symbols.get(gap.better or "", Symbol("not distinguishable")),
+                    to_percent(gap.gap, "+"),
+                )
+                for row, gap in zip(rows, c.gaps(), strict=False)
+            ]
+            x = f"{c.a} minus {c.b} (points), {INTERVAL}"
+            forests.append(Forest(rows, [Panel(x, marks, 0.0)], c.track))
+        return draw_forests(forests, columns)
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return one row per task of each track, and one for their mean.

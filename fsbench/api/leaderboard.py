@@ -13,6 +13,9 @@ from leaderboard.tables import BoardTable, rank_board
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
+
+    from fsbench.core.plotting import Columns
 
 
 @dataclass(eq=False, repr=False)
@@ -48,6 +51,15 @@ class RankedBoard(ShownAsTables):
         peak_memory_bytes, machine. Accuracies are fractions.
         """
         return csv.build_frame(map(make_frame, self.tracks))
+
+    def plot(self, control: str | None = None, columns: "Columns | None" = 2) -> "Figure":
+        """Return the rows of all tables with intervals and tiers, or their gaps over a control.
+
+        columns: of a paper, 1 for 8 cm and 2 for 17 cm; None for a screen.
+        """
+        from leaderboard.render.figure import draw_tables
+
+        return draw_tables(self.tracks, control, columns)
 
 
 def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> RankedBoard:

@@ -17,6 +17,9 @@ from fsbench.results.verification import read_loaded
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+    from fsbench.core.plotting import Columns
 
 
 NUMBERS = dict.fromkeys(("n_way", "n_shot", "episodes", "images"), "Int64") | {
@@ -135,6 +138,17 @@ class Results(ShownAsTables, Sequence[Result]):
         Raises UsageError if none does: probes and boards store what is right alone.
         """
         return count_confusions(self.load())
+
+    def plot(self, control: str | None = None, columns: "Columns | None" = 2) -> "Figure":
+        """Return accuracy by shots with a panel per data set, or the gaps over a control.
+
+        Models that are many, or of one number of shots, are rows, the best on top. columns: of a
+        paper, 1 for 8 cm and 2 for 17 cm; None for a screen. `savefig` of the figure writes a file.
+        """
+        from leaderboard.render.figure import draw_tables
+        from leaderboard.results import rank_loaded
+
+        return draw_tables(rank_loaded(self.load()), control, columns, by_shots=True)
 
     def tables(self) -> list[TextTable]:
         """Return the tables that people read, in percent: a column per model, a row per task."""

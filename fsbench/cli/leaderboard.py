@@ -24,12 +24,18 @@ TAKEN_FROM_ENTRY = ("name", "pool", "layers", "features", "mean", "std")
 def show(
     board: options.Board,
     seeds: bool = Option(False, "--seeds", help="Print the seeds of a row below it."),
+    figures: Path | None = Option(None, help="Folder for figures of the tiers (SVG)."),
     as_json: options.Json = False,
 ) -> None:
     """Verify all entries, rank them in tiers and print one table per protocol and input size."""
     from fsbench.api.leaderboard import leaderboard
 
     ranked = leaderboard(board, progress=True)
+    if figures is not None:
+        from leaderboard.figures import write_tiers
+
+        for path in write_tiers(ranked.tracks, figures):
+            console.log(f"wrote {path}")
     if as_json:
         console.emit_json(ranked.to_json())
     else:

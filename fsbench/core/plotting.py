@@ -1,14 +1,17 @@
 """Figures in one style, files of them that repeat byte for byte, and figures of views.
 
-A figure is a matplotlib `Figure`, drawn inside `style()` by the object-oriented interface. Sizes
-are in points. matplotlib is imported when something is drawn.
+A figure is a matplotlib `Figure`, drawn inside `style()` by the object-oriented interface, for a
+screen or for one or two columns of a paper. Sizes are in points of a figure whose text has 11
+points; a figure for a paper is smaller as a whole. What a colour says, a shape or a text says too.
+matplotlib is imported when something is drawn.
 """
 
 import io
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,18 +23,28 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Properties = dict[str, Any]
+"""Properties of a line, as matplotlib names them."""
+Columns = Literal[1, 2]
+"""Columns of a paper that a figure is as wide as."""
+WIDTHS = {None: 22.6, 1: 8.0, 2: 17.0}
+"""Width in cm on a screen, and in a paper by columns."""
+SCREEN, PRINT = 11.0, 8.0
+"""Sizes of text on a screen and in a paper."""
 PAPER, INK = "#ffffff", "#1b1c1e"
 SERIES = ("#0072b2", "#c04d00", "#00805d", "#b05a8c", "#8a6d00", "#3c3f43", "#4a9ad4", "#7a4fb0")
 """The hues of Okabe and Ito, darkened for white paper."""
 GAIN, LOSS = SERIES[:2]
 DASHES = ("-", (0, (6, 3)), (0, (2, 2)), (0, (8, 3, 2, 3)))
-GUIDE: dict[str, Any] = {"color": INK, "alpha": 0.6, "linewidth": 1, "linestyle": (0, (3, 3))}
+MARKERS = "osD^vPX*"
+"""Shapes of the marks of the series, which black and white prints tell apart."""
+GUIDE: Properties = {"color": INK, "alpha": 0.6, "linewidth": 1, "linestyle": (0, (3, 3))}
 """Look of the dashed lines that mark a value."""
 RC: dict[str, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
-    "font.size": 11,
-    **dict.fromkeys(("axes.titlesize", "figure.titlesize"), 11),
+    "font.size": SCREEN,
+    **dict.fromkeys(("axes.titlesize", "figure.titlesize"), "medium"),
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), INK),
     **dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), INK),
     **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
@@ -39,11 +52,14 @@ RC: dict[str, Any] = {
     "axes.axisbelow": True,
     "grid.alpha": 0.15,
     "lines.linewidth": 2,
+    "lines.markersize": 5.5,
     "figure.dpi": 72,
     "svg.fonttype": "none",
     "svg.hashsalt": "fsbench",
     "pdf.fonttype": 42,
 }
+PRINTED = {"font.size": PRINT, "lines.linewidth": 1.3, "lines.markersize": 4, "axes.linewidth": 0.6}
+"""What differs in a figure for a paper."""
 METADATA = {
     "svg": ("Date", "Creator", "Format", "Type"),
     "png": ("Software",),
@@ -54,7 +70,7 @@ LINE = 16.0
 """Height of a line of a legend or title."""
 
 PANEL = 380.0, 230.0
-"""Width and height of a panel without its legend."""
+"""Width and height of a panel on a screen."""
 MARKED = 12
 """Most values of a curve that each have a mark."""
 MOST_NAMED = 8
@@ -62,35 +78,65 @@ MOST_NAMED = 8
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def style(columns: Columns | None = None) -> Iterator[None]:
     """Draw and save in the style of the project, whatever the user's matplotlibrc says.
 
-    Also a decorator. Browsers have the scripts that the font of matplotlib lacks.
+    Also a decorator. columns: of a paper; None for a screen. Browsers have the scripts that the
+    font of matplotlib lacks.
     """
     import matplotlib.style
 
-    with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
+    settings = RC | PRINTED if columns else RC
+    with matplotlib.style.context(["default", settings]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield
 
 
-def create_figure(width: float, height: float, title: str) -> "Figure":
-    """Return an empty figure of this size whose title is folded to its width."""
-    from matplotlib.figure import Figure
+def find_width(columns: Columns | None) -> float:
+    """Return the width of a figure for a screen (None), or for one or two columns of a paper."""
+    return WIDTHS[columns] / 2.54 * 72 * (SCREEN / PRINT if columns else 1)
 
-    lines = textwrap.wrap(clean_text(title), int(width / 8))
-    size = width / 72, (height + LINE * len(lines)) / 72
-    figure = Figure(figsize=size, layout="constrained")
-    if lines:
-        figure.suptitle("\n".join(lines), x=0.01, ha="left", weight="bold")
+
+def create_figure(
+    width: float, height: float, title: str, legend: Mapping[str, Properties] | None = None
+) -> "Figure":
+    """Return an empty figure of this size below its title and legend. legend: label -> line."""
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    heading = "\n".join(textwrap.wrap(clean_text(title), int(width / 8)))
+    labels = [clean_text(label, 60) for label in legend or {}]
+    across = int(width // (6.4 * max(map(len, labels), default=0) + 45)) or 1
+    above = LINE * (len(heading.splitlines()) - (-len(labels) // across))
+    scale = rcParams["font.size"] / SCREEN / 72
+    figure = Figure(figsize=(width * scale, (height + above) * scale), layout="constrained")
+    figure.set_label(" ".join(heading.split()))
+    bold: Properties = {"weight": "bold"}
+    if legend:
+        handles = [Line2D([], [], **line) for line in legend.values()]
+        dots = ["."] * len(labels)  # older matplotlib leaves out a label that begins with _
+        more: Properties = {"title": heading or None, "title_fontproperties": bold}
+        more |= {"alignment": "left", "ncols": across, "borderpad": 0}
+        drawn = figure.legend(handles, dots, loc="outside upper left", **more)
+        for text, label in zip(drawn.get_texts(), labels, strict=True):
+            text.set_text(label)
+    elif heading:
+        figure.suptitle(heading, x=0.01, ha="left", **bold)
+    vars(figure)["_repr_png_"] = partial(render_figure, figure, "png")  # what a notebook shows
     return figure
+
+
+def check_format(path: Path) -> str:
+    """Return svg, png or pdf, the format of a figure file. Raise UsageError for another suffix."""
+    if (suffix := path.suffix.lower()[1:]) not in METADATA:
+        raise UsageError(f"{path.name}: no figure format", fix=f"use .{', .'.join(METADATA)}")
+    return suffix
 
 
 def write_figure(figure: "Figure", path: Path) -> None:
     """Write an SVG, PNG or PDF file. Raise UsageError for any other suffix."""
-    if (suffix := path.suffix.lower()[1:]) not in METADATA:
-        raise UsageError(f"{path.name}: no figure format", fix=f"use .{', .'.join(METADATA)}")
-    write_atomic(path, render_figure(figure, suffix))
+    write_atomic(path, render_figure(figure, check_format(path)))
 
 
 @style()
@@ -98,8 +144,8 @@ def render_figure(figure: "Figure", file_format: str) -> bytes:
     """Return the bytes of a figure, equal for equal figures. file_format: svg, png or pdf."""
     buffer = io.BytesIO()
     metadata: dict[str, str | None] = dict.fromkeys(METADATA[file_format])
-    if title := " ".join(figure.get_suptitle().split()):
-        metadata["Title"] = title
+    if figure.get_label():
+        metadata["Title"] = str(figure.get_label())
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # a second layout would move everything a little
     figure.savefig(buffer, format=file_format, metadata=metadata, dpi=144)
@@ -143,45 +189,69 @@ def set_scale(axes: "Axes", side: Literal["x", "y"], scale: Literal["log", "syml
     axis.minorticks_off()
 
 
-@style()
-def draw_views(views: Sequence[View], title: str = "") -> "Figure":
-    """Return panels in up to three columns, each with its title and legend above.
+def draw_views(views: Sequence[View], title: str = "", columns: Columns | None = None) -> "Figure":
+    """Return panels below one legend; a label has one style in all of them.
 
-    Views of single values are bars.
+    Views of single values are bars. columns: of a paper; None for a screen.
     """
     panels: dict[str, list[View]] = {}
     for view in views:
         panels.setdefault(view.title, []).append(view)
-    columns = max(1, min(3, len(panels)))
-    rows = max(1, -(-len(panels) // columns))
-    above = LINE * max((1 + len(p) * (not _is_bars(p)) for p in panels.values()), default=0)
-    figure = create_figure(PANEL[0] * columns, (PANEL[1] + above) * rows, title)
-    for i, (name, panel) in enumerate(panels.items()):
-        axes = figure.add_subplot(rows, columns, i + 1)
-        axes.set(xlabel=clean_text(panel[0].x, 55), ylabel=clean_text(panel[0].y, 40))
-        axes.grid(axis="y")
-        heading = "\n".join(textwrap.wrap(clean_text(name), 50))
-        (_draw_bars if _is_bars(panel) else _draw_curves)(axes, panel, heading)
+    across = max(1, min(2 * columns if columns else 3, len(panels)))
+    width, height = PANEL if columns is None else (find_width(columns) / across, 150.0)
+    rows = max(1, -(-len(panels) // across))
+    curves = [view for panel in panels.values() if not _is_bars(panel) for view in panel]
+    labels = dict.fromkeys(view.label for view in curves)
+    styles = {label: style_curve(i) for i, label in enumerate(labels)}
+    with style(columns):
+        legend = styles if any(styles) else None
+        figure = create_figure(width * across, (height + LINE) * rows, title, legend)
+        for i, (name, panel) in enumerate(panels.items()):
+            axes = figure.add_subplot(rows, across, i + 1)
+            axes.set(xlabel=clean_text(panel[0].x, 55), ylabel=clean_text(panel[0].y, 40))
+            axes.grid(axis="y")
+            axes.set_title(
+                "\n".join(textwrap.wrap(clean_text(name), int((width - 45) / 7))), loc="left"
+            )
+            if _is_bars(panel):
+                _draw_bars(axes, panel)
+            else:
+                _draw_curves(axes, panel, styles)
     return figure
 
 
+def style_curve(number: int) -> Properties:
+    """Return how the curve of a number is drawn; 32 of them differ, also in grey."""
+    cycle = number // len(SERIES)
+    dashes, marker = DASHES[(number + cycle) % len(DASHES)], MARKERS[number % len(MARKERS)]
+    return {"color": SERIES[number % len(SERIES)], "linestyle": dashes, "marker": marker}
+
+
 def _is_bars(panel: Sequence[View]) -> bool:
-    return all(len(view.at) == 1 for view in panel)
+    return all(len(view.at) == 1 and not view.low for view in panel)
 
 
-def _draw_curves(axes: "Axes", panel: Sequence[View], heading: str) -> None:
-    """Draw a line for each view on axes as the first one states, its range shaded around it."""
+def _draw_curves(axes: "Axes", panel: Sequence[View], styles: Mapping[str, Properties]) -> None:
+    """Draw a line for each view and its range, on axes as the first view states.
+
+    Ranges of few values are bars side by side, others shaded. styles: by label.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
     for i, view in enumerate(panel):
-        colour, dashes = SERIES[i % len(SERIES)], DASHES[i // len(SERIES) % len(DASHES)]
-        if view.low:
+        is_marked = len(view.at) <= MARKED
+        properties = styles[view.label] | ({} if is_marked else {"marker": ""})
+        [line] = axes.plot(view.at, view.values, **properties)
+        colour = properties["color"]
+        if view.low and not is_marked:
             axes.fill_between(view.at, view.low, view.high, alpha=0.15, color=colour, lw=0)
-        marker = "o" if len(view.at) <= MARKED else ""
-        axes.plot(view.at, view.values, color=colour, linestyle=dashes, marker=marker, markersize=5)
-    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderpad": 0}
-    labels = ["."] * len(panel)  # older matplotlib leaves out a label that begins with _
-    legend = axes.legend(axes.get_lines(), labels, title=heading, alignment="left", **above)
-    for text, view in zip(legend.get_texts(), panel, strict=True):
-        text.set_text(clean_text(view.label, 48))
+        elif view.low:
+            bars = axes.vlines(view.at, view.low, view.high, color=colour, linewidth=1)
+            aside = 0.03 * (i - (len(panel) - 1) / 2)
+            moved = axes.transData + ScaledTranslation(aside, 0, axes.figure.dpi_scale_trans)
+            line.set_transform(moved)
+            bars.set_transform(moved)
+            axes.margins(x=0.12)
     positions = sorted({at for view in panel for at in view.at})
     first, names = panel[0], {view.places for view in panel}
     if first.log_x:
@@ -198,11 +268,10 @@ def _draw_curves(axes: "Axes", panel: Sequence[View], heading: str) -> None:
         _name_ticks(axes, range(1, len(first.places) + 1), first.places)
 
 
-def _draw_bars(axes: "Axes", panel: Sequence[View], heading: str) -> None:
+def _draw_bars(axes: "Axes", panel: Sequence[View]) -> None:
     """Draw one bar for each view, with its value above and its label below."""
     bars = axes.bar(range(len(panel)), [view.values[0] for view in panel], color=SERIES[0])
     axes.bar_label(bars, fmt="{:.3g}", padding=2)
-    axes.set_title(heading, loc="left")
     _name_ticks(axes, range(len(panel)), [view.label for view in panel])
 
 

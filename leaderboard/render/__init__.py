@@ -16,5 +16,5 @@ FORMATS: "Registry[Callable[[Sequence[ScoreFrame]], str]]" = Registry(
     "format",
     "leaderboard.render",
     lambda module: module.make,
-    machinery=("frame", "methods", "notes", "stability", "terminal"),
+    machinery=("figure", "frame", "methods", "notes", "stability", "terminal"),
 )

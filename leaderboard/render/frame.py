@@ -17,6 +17,7 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.errors import UnknownName
 from fsbench.core.statistics import Paired, Score
+from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
 from leaderboard.badges import OWN_CODE, SELF_REPORTED
 from leaderboard.ranking.gaps import compute_student_interval
@@ -56,6 +57,22 @@ DATASET_TITLES = {
     "dogs": "Stanford Dogs",
 }
 """Names of data sets in tables of papers, in the order of the papers' columns."""
+
+
+def name_columns(columns: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return data set, shots and what else differs, e.g. EuroSAT, 5-shot, logistic, of columns."""
+    ids = [ColumnId.parse(column) for column in columns]
+    parts = {i: (i.task.head, i.task.protocol, f"{i.input_size} px", *i.variant) for i in ids}
+    ways = {i: f"{i.task.n_way}-way" for i in ids if i.task.n_shot}
+    common = set.intersection(*({*parts[i], way} for i, way in ways.items())) if ways else set()
+    return [
+        (
+            DATASET_TITLES.get(i.task.dataset, i.task.dataset),
+            f"{i.task.n_shot}-shot" if i.task.n_shot else i.task.shape,
+            " ".join(p for p in (ways.get(i), *parts[i]) if p and p not in common),
+        )
+        for i in ids
+    ]
 
 
 class FrameScore(NamedTuple):
@@ -119,7 +136,7 @@ class ScoreFrame:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The tasks, then `overall` and `source` if a row has them."""
-        scored = set(chain.from_iterable(self.scores.values()))
+        scored = set(chain.from_iterable(self.scores[name] for name in self.lines))
         return (*self.table.ranking.columns, *(c for c in (OVERALL, SOURCE) if c in scored))
 
     @cached_property
@@ -197,7 +214,7 @@ class ScoreFrame:
     def write_caption(self) -> list[str]:
         """Return the sentences below the table: what it shows and what not, and any warning."""
         warning = self.table.warning
-        sentences = [*self.explain_numbers(), *self.explain_bold()]
+        sentences = self.explain_numbers() + [f"Bold: {BEST_RULE}"] * self.compares
         sentences += describe_single_seeds(self.table)
         return [*sentences, *([f"Warning: {warning}"] if warning else [])]
 

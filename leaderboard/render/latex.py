@@ -4,11 +4,9 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 from math import isnan
-from operator import itemgetter
 
 from fsbench.core.tasks import ColumnId
-from fsbench.results.table import split_labels
-from leaderboard.render.frame import BETTER, DATASET_TITLES, WORSE, ScoreFrame
+from leaderboard.render.frame import BETTER, DATASET_TITLES, WORSE, ScoreFrame, name_columns
 from leaderboard.render.notes import SEED_MARK, to_percent
 
 SPECIAL = str.maketrans(
@@ -33,9 +31,13 @@ SPECIAL = str.maketrans(
 )
 LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])")
 """Between characters that TeX would draw as one, e.g. two hyphens as a dash."""
-HEAD = "% \\usepackage{booktabs}  and, for tables wider than a page, \\usepackage{graphicx}\n"
-FITS = 6
-"""Number columns that fit a page; wider tables are scaled to its width."""
+HEAD = "% \\usepackage{booktabs}  and, for tables of both columns, \\usepackage{graphicx}\n"
+FITS = 3
+"""Number columns that fit one column of a paper."""
+WIDE = r"""\setbox1\hbox{%%
+%s}%%
+\ifdim\wd1>\linewidth\resizebox{\linewidth}{!}{\copy1}\else\copy1\fi"""
+"""A wide table, scaled down if it is wider than both columns of a paper."""
 MARKS = {"": "", BETTER: r"\dagger", WORSE: r"\ddagger"}
 
 
@@ -50,17 +52,18 @@ def make_latex_table(frame: ScoreFrame, i: int) -> str:
     tasks = describe_tasks(frame.table.ranking.columns)
     caption = f"{tasks}. Accuracy in percent with 95 % intervals{bold}."
     tabular = make_tabular(frame)
-    if len(frame.columns) > FITS:
-        tabular = "\\resizebox{\\linewidth}{!}{%\n" + tabular + "}"
+    is_wide = len(frame.columns) > FITS
+    name = "table*" if is_wide else "table"
     lines = [
-        r"\begin{table}[t]",
+        rf"\begin{{{name}}}[t]",
         r"\centering",
         rf"\caption{{{escape_latex(caption)}}}",
         rf"\label{{tab:fsbench-{i}}}",
-        tabular,
+        r"\smallskip",
+        WIDE % tabular if is_wide else tabular,
         r"\par\smallskip",
         rf"\parbox{{\linewidth}}{{\footnotesize {escape_latex(' '.join(frame.write_caption()))}}}",
-        r"\end{table}",
+        rf"\end{{{name}}}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -69,16 +72,20 @@ def make_tabular(frame: ScoreFrame) -> str:
     """Return the numbers: data sets above their tasks, with a rule below each data set."""
     from pandas import DataFrame, MultiIndex
 
-    heads, rules = [("", "model")], list[str]()
     columns = order_columns(frame.table.ranking.columns)
-    for name, labels in groupby(split_labels(columns)[0], itemgetter(0)):
-        title, first = escape_latex(DATASET_TITLES.get(name, name)), len(heads) + 1
-        heads += [(title, escape_latex(label)) for _, label in labels]
-        rules.append(rf"\cmidrule(lr){{{first}-{len(heads)}}}")
+    names, rules = name_columns(columns), list[str]()
+    for _, group in groupby(enumerate(names, start=2), lambda numbered: numbered[1][0]):
+        numbers = [i for i, _ in group]
+        rules.append(rf"\cmidrule(lr){{{numbers[0]}-{numbers[-1]}}}")
     columns += frame.columns[len(columns) :]
-    heads += [("", column) for column in columns[len(heads) - 1 :]]
+    others = [("", "", name) for name in ("model", *columns[len(names) :])]
+    depth = 3 if any(rest for *_, rest in names) else 2
+    heads = [others[0][-depth:], *(n[:depth] for n in names), *(o[-depth:] for o in others[1:])]
     marks = ["", *(raise_letters(frame.mark(column=column)) for column in columns)]
-    heads = [(title, label + mark) for (title, label), mark in zip(heads, marks, strict=True)]
+    heads = [
+        (*map(escape_latex, upper), escape_latex(last) + mark)
+        for (*upper, last), mark in zip(heads, marks, strict=True)
+    ]
     rows = [
         [
             escape_latex(SEED_MARK * frame.is_seed(name) + name) + raise_letters(frame.mark(name)),

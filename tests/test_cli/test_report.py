@@ -12,6 +12,7 @@ from support.reading import read
 
 import fsbench
 from fsbench.api.submit import submit
+from fsbench.core.plotting import PAPER
 
 
 @pytest.fixture
@@ -123,3 +124,64 @@ def test_what_is_no_report_is_refused_with_a_way_out(
     ):
         assert words in cli("report", *arguments, code=2).err
     assert not list(tmp_path.glob("**/*.md"))
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """A control, a model like it and a better one, at 1, 5 and 20 shots."""
+    for name, accuracy in (("control", 0.5), ("like", 0.501), ("better", 0.7)):
+        for shots in (1, 5, 20):
+            fakes.write(tmp_path / "three", accuracy, name=name, shots=shots)
+    return tmp_path / "three"
+
+
+def test_figures_have_the_numbers_of_the_tables(three: Path, cli: CommandLine) -> None:
+    """Accuracy by shots with intervals of paired gaps, and the gaps over a control."""
+    command = ("report", three, "--format", "csv", "--control")
+    over_best, over_control = (lines(cli(*command, n).out) for n in ("better", "control"))
+    columns = [f"folder-blobs:5w{n}s/linear@ibm 32px n_query=5" for n in (1, 5, 20)]
+    results = fsbench.load_results(three)
+    (axes,) = results.plot().axes
+    shown = [text.get_text() for text in results.plot().legends[0].get_texts()]
+    assert shown == sorted(shown, key=lambda n: -float(over_best[n, columns[0]]["mean"]))
+    for name, line, bars in zip(shown, axes.get_lines(), axes.collections, strict=True):
+        rows = [over_best[name, column] for column in columns]
+        assert line.get_ydata().tolist() == pytest.approx([100 * float(r["mean"]) for r in rows])
+        assert line.get_xdata().tolist() == [1, 5, 20]
+        halves = [(high - low) / 2 for (_, low), (_, high) in bars.get_segments()]
+        assert halves == pytest.approx([100 * float(row["gap_ci95"] or 0) for row in rows])
+    axes = results.plot("control", columns=1).axes[0]
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert labels[1:] == ["5-shot", "20-shot", "mean"]
+    marks = [bar[0] for bar in axes.containers]
+    rows = [over_control[name, c] for c in (*columns, "overall") for name in ("better", "like")]
+    gaps = [mark.get_xdata()[0] for mark in marks]
+    assert gaps == pytest.approx([100 * float(row["gap"]) for row in rows])
+    hollow = [mark.get_markerfacecolor() == PAPER for mark in marks]
+    assert hollow == [not row["mark"] for row in rows]
+    assert hollow[:2] == [False, True]
+    (comparison,) = fsbench.compare(three / "better", three / "control")
+    (axes,) = comparison.plot().axes
+    drawn = [bar[0].get_xdata()[0] for bar in axes.containers]
+    assert drawn == pytest.approx([100 * gap.gap for gap in comparison.gaps()])
+    assert {bar[0].get_marker() for bar in axes.containers} == {"^"}
+
+
+def test_a_board_is_drawn_by_tiers(three: Path, tmp_path: Path, cli: CommandLine) -> None:
+    board, figures = tmp_path / "board", tmp_path / "figures"
+    for name in ("control", "like", "better"):
+        submit(three, board, fakes.DECLARATION, name=name, models=[name])
+    ranked = fsbench.leaderboard(board)
+    (axes,) = ranked.plot().axes
+    tiers = [e.tier for tier in ranked.tracks[0].ranking.tiers for e in tier]
+    assert [text.get_text()[-6:] for text in axes.texts] == [f"tier {tier}" for tier in tiers]
+    assert (tiers, axes.get_yticklabels()[0].get_text()) == ([1, 2, 2], "better")
+    assert len({bar[0].get_marker() for bar in axes.containers}) == 2, "shapes tell tiers in grey"
+    cli("leaderboard", "show", "--board", board, "--figures", figures)
+    assert [path.name[-10:] for path in figures.iterdir()] == ["-tiers.svg"]
+    for suffix, control in (("pdf", ()), ("png", ("--control", "control"))):
+        path = tmp_path / f"new/figure.{suffix}"
+        cli("report", "--board", board, "--figure", path, "--columns", "1", *control)
+        assert path.stat().st_size > 1000
+    refused = ("report", tmp_path / "absent", "--figure", "a.bmp")
+    assert "no figure format" in cli(*refused, code=2).err, "before results are read"

@@ -62,12 +62,15 @@ def test_a_log_axis_has_short_numbers_and_few(values: tuple[float, ...], ticks: 
 def test_panels_show_curves_with_their_ranges_scales_and_bars() -> None:
     figure = draw_views([OURS, View.bar("bars", 4)], "both")
     left, right = figure.axes
-    (line,), (band,), legend = left.get_lines(), left.collections, left.get_legend()
+    (line,), (bars,), (legend,) = left.get_lines(), left.collections, figure.legends
     assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 2], [3, 4])
-    assert {(1, 2), (2, 3), (1, 4), (2, 5)} <= {(x, y) for x, y in band.get_paths()[0].vertices}
+    assert [segment.tolist() for segment in bars.get_segments()] == [
+        [[1, 2], [1, 4]],
+        [[2, 3], [2, 5]],
+    ]
     assert [text.get_text() for text in legend.get_texts()] == ["_ours $x$"]
-    titles = (legend.get_title().get_text(), right.get_title(loc="left"), figure.get_suptitle())
-    assert titles == ("norms", "bars", "both")
+    titles = [axes.get_title(loc="left") for axes in (left, right)]
+    assert [*titles, legend.get_title().get_text()] == ["norms", "bars", "both"]
     assert (left.get_xlabel(), left.get_ylabel()) == ("epoch", "norm")
     assert [patch.get_height() for patch in right.patches] == [4]
     assert [text.get_text() for text in right.texts] == ["4"]
@@ -80,8 +83,11 @@ def test_panels_show_curves_with_their_ranges_scales_and_bars() -> None:
 
 
 def test_twenty_curves_look_different_and_readable() -> None:
-    (axes,) = draw_views([OURS] * 20).axes
-    assert len({(line.get_color(), str(line._dash_pattern)) for line in axes.get_lines()}) == 20
+    views = [OURS.model_copy(update={"label": str(i)}) for i in range(20)]
+    lines = draw_views(views).axes[0].get_lines()
+    assert len({(line.get_color(), str(line._dash_pattern)) for line in lines}) == 20
+    in_grey = {(line.get_marker(), str(line._dash_pattern)) for line in lines}
+    assert len(in_grey) == 20
     paper, ink, *series = (parse_hex(colour) for colour in (PAPER, INK, *SERIES))
     assert compute_contrast(paper, ink) >= 7
     assert min(compute_contrast(paper, colour) for colour in series) >= 3

@@ -15,19 +15,17 @@ from scipy.stats import chi2
 from support.methods import build_board, facts, random_init, run
 
 from fsbench.core import plotting
+from fsbench.core.forest import Forest, Mark, Panel, draw_forests
 from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, render_figure
-from fsbench.results.table import shorten_columns
 from leaderboard.figures import (
-    OVER_PLAIN,
-    Mark,
     compute_ranks,
     draw_columns,
     draw_figures,
-    draw_gains,
+    draw_method_rows,
     draw_ranks,
-    draw_scatter,
-    draw_spread,
     list_cliques,
+    mark_gain,
+    mark_spread,
     write_figures,
 )
 from leaderboard.methods import Gain, MethodBoard, MethodRow, MethodScore
@@ -71,18 +69,23 @@ def draw_some_columns(names: Sequence[str]) -> Figure | None:
     return draw_columns(make_board(*rows), rows, "normal", "<b>")
 
 
-MARKS = [Mark(n, 2, i - 3.0, 1.0, i + 1, i % 2 == 0) for i, n in enumerate(NAMES)]
+def draw_marks(*names: str, panels: int = 1) -> Figure:
+    marks = [Mark(name, i - 3.0, 1.0, text=str(i)) for i, name in enumerate(names)]
+    return draw_forests(
+        [Forest({n: n for n in names}, [Panel("x <i>", marks, 0.0)] * panels, "<b>")]
+    )
+
+
 DRAWN: dict[str, Callable[[], Figure | None]] = {
-    "gains": lambda: draw_gains(MARKS, "<b>"),
-    "scatter": lambda: draw_scatter(MARKS, "<b>", "x <i>", OVER_PLAIN),
+    "rows": lambda: draw_marks(*NAMES),
+    "panels": lambda: draw_marks(*NAMES, panels=2),
     "columns": lambda: draw_some_columns(NAMES),
-    "spread": lambda: draw_spread(make_board(*map(make_row, NAMES)), "<b>"),
     "ranks": lambda: draw_ranks(NAMES, np.random.default_rng(0).normal(range(8), 2, (9, 8))),
 }
 
 
 def axes_of(figure: Figure | None) -> Axes:
-    (axes,) = figure.axes
+    axes, *_ = figure.axes
     return axes
 
 
@@ -95,8 +98,8 @@ def positions(figure: Figure | None) -> dict[str, tuple[float, float]]:
     return {name: tuple(*line.get_xydata().tolist()) for name, line in points(figure).items()}
 
 
-def row_names(figure: Figure | None) -> list[str]:
-    return [label.get_text() for label in axes_of(figure).get_yticklabels()]
+def row_names(figure: Figure | None, panel: int = 0) -> list[str]:
+    return [label.get_text() for label in figure.axes[panel].get_yticklabels()]
 
 
 def texts(figure: Figure | None) -> list[str]:
@@ -120,44 +123,50 @@ def test_same_numbers_same_bytes_and_hostile_names_are_text(name: str) -> None:
     assert {"pilot-seal-s0", "<script>alert(1)</script>", "$x_1$"} <= shown
 
 
-def test_gains_stand_in_order_with_interval_value_and_colour() -> None:
-    figure = draw_gains(
-        [
-            Mark("even", 2, 0.0, 1.0),
-            Mark("down", 2, -2.0, 1.0, is_significant=True),
-            Mark("up", 2, 2.0, 1.0, is_significant=True),
-            Mark("one", 1, 1.0),
-        ],
-        "gains",
-    )
+def test_gains_stand_in_order_with_interval_value_and_symbol() -> None:
+    """Shapes tell in grey what colours tell."""
+    gain = Gain(gap=0.0, ci95=0.01, p=1.0, n=9, seeds=(0, 1), covers="seeds and episodes")
+    changes: dict[str, dict[str, Any]] = {
+        "even": {},
+        "down": {"gap": -0.02, "significant": True},
+        "up": {"gap": 0.02, "significant": True},
+        "one": {"gap": 0.01, "ci95": None, "seeds": (0,)},
+    }
+    rows = {n: make_row(n).model_copy(update={"seeds": (0, 1)}) for n in changes}
+    rows["one"] = rows["one"].model_copy(update={"seeds": (0,)})
+    marks = [mark_gain(rows[n], gain.model_copy(update=c)) for n, c in changes.items()]
+    figure = draw_method_rows(make_board(*rows.values()), [Panel("x", marks, 0.0)], "gains")
     assert row_names(figure) == ["up, 2 seeds", "one, 1 seed", "even, 2 seeds", "down, 2 seeds"]
     assert texts(figure) == ["+2.00", "+1.00", "+0.00", "-2.00"]
     drawn = points(figure)
-    assert positions(figure) == {"up": (2, 0), "one": (1, 1), "even": (0, 2), "down": (-2, 3)}
+    assert positions(figure) == {
+        "up": (2, 0.5),
+        "one": (1, 1.5),
+        "even": (0, 2.5),
+        "down": (-2, 3.5),
+    }
     assert [line.get_color() for line in drawn.values()] == [GAIN, INK, INK, LOSS]
+    assert [line.get_marker() for line in drawn.values()] == ["^", "o", "o", "v"]
     faces = {name: line.get_markerfacecolor() for name, line in drawn.items()}
     assert (faces["one"], faces["even"]) == (PAPER, INK)
     intervals = [bar for _, _, bars in axes_of(figure).containers for bar in bars]
     assert [[*bar.get_segments()[0][:, 0]] for bar in intervals] == [[1, 3], [-1, 1], [-3, -1]]
-    assert figure.get_suptitle() == "gains: of 4, 1 significantly above plain training, 1 below"
+    (legend,) = figure.legends
+    meanings = ["significantly above (Holm)", "not significant", "significantly below"]
+    assert [text.get_text() for text in legend.get_texts()] == [*meanings, "one seed: not tested"]
 
 
-def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
-    """Costs that differ far make the axis logarithmic."""
-    marks = [
-        Mark("cheap", 2, 40.0, x=100),
-        Mark("beaten", 1, 39.0, x=1000),
-        Mark("best", 2, 60.0, 5.0, x=10_000),
-    ]
-    figure = draw_scatter(marks, "cost", "steps", "%")
-    assert texts(figure) == ["beaten", "cheap", "best"]
-    heights = [text.xyann[1] for text in axes_of(figure).texts]  # type: ignore[attr-defined]
-    assert heights == sorted(heights)
-    assert positions(figure) == {"cheap": (100, 40), "beaten": (1000, 39), "best": (10_000, 60)}
-    assert points(figure)["beaten"].get_markerfacecolor() == PAPER
-    axes = axes_of(figure)
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()) == ("steps", "%", "log")
-    assert axes_of(draw_scatter(marks[:2], "cost", "steps", "%")).get_xscale() == "linear"
+def test_names_are_whole_and_marks_of_a_row_lie_below_each_other() -> None:
+    long = "regime-normal-source_subset.images_per_class=100"
+    marks = [Mark("a", 1.0), Mark("a", 2.0), Mark("b", 3.0)]
+    forest = Forest({"a": long, "b": "b"}, [Panel("x", marks)])
+    for columns, width in ((1, 8.0), (2, 17.0)):
+        figure = draw_forests([forest, forest], columns)
+        assert figure.get_figwidth() * 2.54 == pytest.approx(width)
+        first, _ = row_names(figure, 1)
+        assert "".join(first.split("\n")) == long
+        one, other, below = (bar[0].get_ydata()[0] for bar in figure.axes[1].containers)
+        assert one < other < below
 
 
 def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -> None:
@@ -166,12 +175,14 @@ def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -
         make_row("b", (0.0, None), (0.5, 0.4), (-4.0, 1.0)),
     ]
     figure = draw_columns(make_board(*rows), rows, "normal", "gain")
-    assert texts(figure) == ["+2.0", "-1.0", "+0.0", "+0.5", "-4.0"]
+    assert texts(figure) == ["+2.0", "-1.0", "+0.0", "+0.5", "-4.0", "ISIC", "EuroSAT"]
+    middles = [text.xy[0] for text in axes_of(figure).texts[5:]]  # type: ignore[attr-defined]
+    assert middles == [1, 2.5], "data sets above their columns"
     bold = [t.get_text() for t in axes_of(figure).texts if t.get_weight() == "bold"]
     assert bold == ["+2.0", "+0.5", "-4.0"]
     assert row_names(figure) == ["a", "b"]
     heads = [t.get_text() for t in axes_of(figure).get_xticklabels()]
-    assert heads == shorten_columns(COLUMNS)[0]
+    assert heads == ["1-shot", "5-shot", "probe"]
     (mesh,) = axes_of(figure).collections
     values = mesh.get_array()
     expected = np.array([[2, -1, np.nan], [0, 0.5, -4]])
@@ -187,19 +198,19 @@ def test_long_names_leave_room_for_one_row() -> None:
     name = NAMES[4] * 2
     for figure in (
         draw_some_columns([name]),
-        draw_gains([Mark(name, 2, 1.0)], name),
-        draw_scatter([Mark(name, 2, 1.0), Mark(name, 2, 2.0)], name, "x", "y"),
-        draw_spread(make_board(make_row(name)), name),
+        draw_marks(name),
+        draw_marks(name, panels=2),
     ):
         figure.draw_without_rendering()
         assert min(axes_of(figure).get_window_extent().size) > 10
 
 
 def test_nothing_to_show_has_no_figure() -> None:
-    assert draw_gains([], "t") is None
-    assert draw_scatter([Mark("a", 2, 1.0)], "t", "x", "y") is None
+    one, none = Panel("x", [Mark("a", 1.0)]), Panel("x", [])
+    for panels in ([none], [one, one], [one, none]):
+        assert draw_method_rows(make_board(), panels, "t") is None
     assert draw_columns(make_board(), [], "normal", "t") is None
-    assert draw_spread(make_board(), "t") is None
+    assert [*mark_spread(make_board())] == []
     for shape in ((2, 2), (1, 3), (14, 0)):
         assert draw_ranks(C45[: shape[1]], np.zeros(shape)) is None
 
@@ -220,7 +231,7 @@ def test_average_ranks_are_those_of_the_paper() -> None:
     assert row_names(figure) == ["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]
     assert texts(figure) == ["1.96", "2.00", "2.89", "3.14", "critical difference 1.12"]
     thick = [line for line in axes_of(figure).get_lines() if line.get_linewidth() == 4]
-    assert [[*line.get_ydata()] for line in thick] == [[0, 2], [2, 3]]
+    assert [[*line.get_ydata()] for line in thick] == [[0.5, 2.5], [2.5, 3.5]]
     assert figure.get_suptitle() == "Average ranks over 14 columns (Friedman's p 0.017)"
 
 
@@ -282,9 +293,8 @@ def list_drawn(board: MethodBoard) -> dict[str, Figure]:
 def test_every_question_that_the_board_answers_has_a_picture(
     board: MethodBoard, drawn: dict[str, Figure]
 ) -> None:
-    assert list(drawn) == [
-        "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread",
-    ]  # fmt: skip
+    names = {"gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread"}
+    assert {*drawn} == names
     alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
     assert list(list_drawn(alone)) == ["spread"]
     costs = {"costs": board.rows[0].costs}
@@ -305,20 +315,26 @@ def test_figures_show_the_numbers_of_the_record(
     assert significant[1:] == [False, False], "one seed shows no significant gain or loss"
     assert row_names(drawn["targets"]) == list(gaps)
     by_column = [rows[n].scores[c].gains["normal"].gap for n in gaps for c in board.columns]
-    assert texts(drawn["targets"]) == [f"{100 * gap:+.1f}" for gap in by_column]
-    costs = {name: (rows[name].costs["flops"] / 1e12, gap) for name, gap in gaps.items()}
-    assert positions(drawn["cost"]) == costs
-    carried = {name: (100 * rows[name].source_gain.gap, gap) for name, gap in gaps.items()}
-    assert positions(drawn["carry"]) == carried
-    in_domain = [row for row in board.rows if row.source_accuracy is not None]
-    accuracies = {r.name: (100 * r.source_accuracy, 100 * r.overall.mean) for r in in_domain}
-    assert positions(drawn["in_domain"]) == accuracies
-    names = row_names(drawn["spread"])
-    assert sorted(names) == ["llf", "normal"], "rows of several seeds"
-    lines = axes_of(drawn["spread"]).get_lines()
-    for line, kind in zip(lines, ("ci95", "ci95_seeds"), strict=True):
-        halves = [100 * getattr(rows[name].overall, kind) for name in names]
-        assert line.get_xdata() == pytest.approx(halves)
+    assert texts(drawn["targets"]) == [*(f"{100 * gap:+.1f}" for gap in by_column), "ISIC"]
+    numbers = {
+        "cost": [gaps, {name: rows[name].costs["flops"] / 1e12 for name in gaps}],
+        "carry": [gaps, {name: 100 * rows[name].source_gain.gap for name in gaps}],
+        "in_domain": [
+            {r.name: 100 * r.overall.mean for r in board.rows if r.source_accuracy is not None},
+            {r.name: 100 * r.source_accuracy for r in board.rows if r.source_accuracy is not None},
+        ],
+    }
+    for name, panels in numbers.items():
+        for axes, expected in zip(drawn[name].axes, panels, strict=True):
+            shown = {str(b.get_label()): b[0].get_xdata()[0] for b in axes.containers}
+            assert shown == pytest.approx(expected)
+    assert row_names(drawn["spread"]) == ["llf, 2 seeds", "normal, 2 seeds"]
+    halves = [f"{100 * h:.2f}" for r in ("llf", "normal") for h in two_halves(rows[r])]
+    assert " ".join(texts(drawn["spread"])).replace("±", "").replace(" /", "").split() == halves
+
+
+def two_halves(row: MethodRow) -> tuple[float, float]:
+    return row.overall.ci95, row.overall.ci95_seeds
 
 
 def test_tracks_have_files_of_their_own(
@@ -327,5 +343,5 @@ def test_tracks_have_files_of_their_own(
     boards = [board.model_copy(update={"track": f"{head} ibm 32px"}) for head in ("a", "b")]
     monkeypatch.setattr(plotting, "write_figure", lambda figure, path: None)
     paths = write_figures(boards, Path("folder"))
-    assert paths[0] == Path("folder/a-ibm-32px-gains.svg")
+    assert Path("folder/a-ibm-32px-gains.svg") in paths
     assert {path.name.rpartition("-")[0] for path in paths} == {"a-ibm-32px", "b-ibm-32px"}

@@ -95,7 +95,7 @@ def test_the_caption_names_marks_that_occur_and_the_title_what_is_shared() -> No
     table = view(entries, notes=("as noted", "twice."))
     text = " ".join(make_frame(table, "a").write_caption())
     assert "Nothing is significantly better or worse than a (" in text
-    assert "as noted. twice. Bold in files: the best of a column" in text
+    assert "as noted. twice. Bold: the best of a column" in text
     assert make_frame(table).title == "mine: linear@ibm 64px"
     extra = Track(protocol="ibm", input_size=64, adaptation="linear", extra=True)
     assert make_frame(replace(table, track=extra)).title == "mine: linear ibm 64px extra columns"

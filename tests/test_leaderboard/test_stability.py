@@ -82,7 +82,7 @@ def test_rows_that_are_first_are_counted_over_the_choices_that_rank_them() -> No
     assert stability.taus[0][5] is None, "two rows are ranked by both"
     figure = draw_stability(stability, "linear", stability.groups["linear"])
     assert figure is not None
-    (axes,) = figure.axes
+    axes, _ = figure.axes
     assert isinstance(axes, Axes)
     shown = [text.get_text() for text in axes.texts]
     assert shown[:6] == ["1.00", "0.82", "1.00", "1.00", "0.00", "1 of 3: a"]
