@@ -9,10 +9,9 @@ Of a method board (`draw_figures`), in rows that are sorted by the first panel:
     carry            gains on the targets, and on the source
     cost             gains, and the cost of pretraining in operations, which fit any machine
     spread           intervals over episodes, and over episodes and seeds
-    stability        Kendall's tau between choices, and the row that is first under each
 
-Of a table: average ranks and their critical difference. A question that the board cannot answer has
-no figure.
+Of tables: tiers; average ranks and their critical difference; Kendall's tau between choices, and the
+row that is first under each. A question that the board cannot answer has no figure.
 """
 
 import math

@@ -107,7 +107,7 @@ def fold_names(
 
     marks: number of marks in each row. Edges are in rows of one line and mark.
     """
-    folded = ["\n".join(wrap(clean_text(name, LONGEST), int(width / 15))) for name in names]
+    folded = ["\n".join(wrap(clean_text(name, LONGEST), int(width / 14.5))) for name in names]
     counts = marks or [1] * len(folded)
     lines = (1 + name.count("\n") for name in folded)
     sizes = (max(1, 0.75 * n, APART * (m + 1)) for n, m in zip(lines, counts, strict=True))
