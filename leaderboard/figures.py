@@ -10,8 +10,8 @@ Of a method board (`draw_figures`), in rows that are sorted by the first panel:
     cost             gains, and the cost of pretraining in operations, which fit any machine
     spread           intervals over episodes, and over episodes and seeds
 
-Of tables: tiers; average ranks and their critical difference; Kendall's tau between choices, and the
-row that is first under each. A question that the board cannot answer has no figure.
+Of tables: tiers; average ranks and their critical difference; Kendall's tau between choices, and who
+is first under each. A question that the board cannot answer has no figure.
 """
 
 import math
