@@ -10,8 +10,8 @@ Of a method board (`draw_figures`), in rows that are sorted by the first panel:
     cost             gains, and the cost of pretraining in operations, which fit any machine
     spread           intervals over episodes, and over episodes and seeds
 
-Of tables: tiers; average ranks and their critical difference; Kendall's tau between choices, and who
-is first under each. A question that the board cannot answer has no figure.
+Of tables: tiers; average ranks and their critical difference; Kendall's tau between choices, and
+who is first under each. A question that the board cannot answer has no figure.
 """
 
 import math
@@ -60,8 +60,6 @@ LEVEL = Symbol("not significant")
 ONE_SEED = Symbol("one seed: not tested", is_hollow=True)
 MEASURED = Symbol("several seeds"), Symbol("one seed", is_hollow=True)
 COST = Symbol(marker="s", colour=SERIES[5])
-LONGEST = 44
-"""Characters of the names that are first under a choice."""
 PALE_GAIN, PALE_LOSS = "#61a8cf", "#d89161"
 """The ends of the scale of a heat map, pale enough to read numbers on them."""
 FEWEST = (3, 2)
@@ -92,7 +90,7 @@ def write_stability(stability: Stability, folder: Path) -> list[Path]:
 def write_tiers(tables: Sequence[BoardTable], folder: Path) -> list[Path]:
     """Write the tiers of each table that has any as an SVG file."""
     forests = {table.label: make_tier_forest(make_frame(table)) for table in tables}
-    drawn = {name: draw_forests([f], title=f.title) for name, f in forests.items() if f}
+    drawn = {name: draw_forests([forest]) for name, forest in forests.items() if forest}
     return save_figures({label: {"tiers": figure} for label, figure in drawn.items()}, folder)
 
 
@@ -242,17 +240,19 @@ def create_heat_map(
     norm: "Normalize",
     key: str,
     title: str,
+    beside: float = 0.0,
 ) -> "tuple[Figure, list[float], float]":
     """Return a figure of coloured squares (rows, columns) and the scale of their colours.
 
-    Beside it are the middles of the rows, and the height of the names of the columns on top.
+    Then the middles of the rows, and the height of the names of the columns on top. beside: room on
+    the right.
     """
     from matplotlib.colors import LinearSegmentedColormap
 
     longest = max(map(len, columns))
     is_upright = longest > 7 or len(columns) > 8
     above = 8 + (6.3 * longest if is_upright else 10)
-    width = max(plotting.find_width(None), 230 + 33 * len(columns))
+    width = max(plotting.find_width(None), 230 + beside + 38 * len(columns))
     names, edges = fold_names(rows, width)
     figure = plotting.create_figure(width, ROW * edges[-1] + above + 80, title)
     axes = figure.add_subplot()
@@ -349,15 +349,19 @@ def draw_stability(
     if len(positions) < 2:
         return None
     labels, shown = [*positions], [*positions.values()]
+    choices = [stability.choices[position] for position in shown]
+    firsts = [f"{len(c.tier)} of {len(c.ranks)}: {clean_text(', '.join(c.first))}" for c in choices]
     taus = np.array(stability.taus, np.float64)[np.ix_(shown, shown)]  # None becomes nan
     key = "Kendall's tau; on the right, entries in tier 1 and the first of them"
-    figure, middles, _ = create_heat_map(labels, labels, taus, Normalize(-1, 1), key, title)
+    beside = 6.6 * max(map(len, firsts))
+    scale = Normalize(-1, 1)
+    figure, middles, _ = create_heat_map(labels, labels, taus, scale, key, title, beside)
     axes = figure.axes[0]
-    for i, choice in enumerate(stability.choices[position] for position in shown):
+    for i, first in enumerate(firsts):
         for j in np.flatnonzero(~np.isnan(taus[i])).tolist():
             style: dict[str, Any] = {"size": 8.5, "ha": "center", "va": "center"}
             axes.text(j + 0.5, middles[i], f"{taus[i, j]:.2f}", **style)
-        beside, first = axes.get_yaxis_transform(), clean_text(", ".join(choice.first), LONGEST)
-        text = f"{len(choice.tier)} of {len(choice.ranks)}: {first}"
-        axes.text(1.02, middles[i], text, transform=beside, va="center_baseline")
+        axes.text(
+            1.02, middles[i], first, transform=axes.get_yaxis_transform(), va="center_baseline"
+        )
     return figure
