@@ -1,8 +1,7 @@
 """Declared options: what a command and a Python function take, how it is read, and its help.
 
-A dataclass whose fields are made by `option` is the one model of the options of a job. Python's
-keywords, the command line, `--config` and sweep files all read it by `OptionModel.read`, so that
-a value means the same everywhere and a wrong one has the same message. Nothing heavy is imported.
+A dataclass whose fields are made by `option` is the one model of the options of a job: keywords of
+Python, the command line, `--config` and sweep files are all read by `OptionModel.read`.
 """
 
 import inspect
@@ -111,11 +110,7 @@ class OptionModel:
 
     @classmethod
     def read_values(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return option -> its value, of those that are not None.
-
-        Raises UnknownName for a name or a word, and UsageError for a value that does not fit or is
-        given twice.
-        """
+        """Return option -> value of those that are not None. Raise UsageError, and UnknownName."""
         if not isinstance(values, Mapping):
             raise UsageError(f"'{values}' names no options", fix="write NAME: VALUE")
         names, read = cls.names(), dict[str, Any]()

@@ -22,10 +22,7 @@ from fsbench.core.progress import format_count
 
 
 def peak_memory(device: str = "cpu") -> int:
-    """Return the peak bytes of tensors on a GPU, else of this whole process; 0 where unknown.
-
-    That of a process is known on Linux: what getrusage gives starts at the memory of the parent.
-    """
+    """Return peak bytes of tensors on a GPU, else of this process (on Linux); 0 where unknown."""
     if device.startswith("cuda"):
         import torch
 

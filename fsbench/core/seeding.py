@@ -1,9 +1,8 @@
 """Random numbers: seeds are derived from names, streams are passed, nothing global is touched.
 
-`seed_for` hashes names to a seed. `uniforms` and `permutations` read the raw 64-bit words of a
-counter-based generator (Philox), whose output NumPy promises never to change, so draws are equal on
-every machine and version. `stream` is for library code that only knows torch's global generator
-(initialisers, dropout): it forks the global state, seeds the fork and puts the old state back.
+`uniforms` and `permutations` read the raw words of a counter-based generator (Philox), which NumPy
+promises never to change. `stream` is for library code that only knows torch's global generator: it
+forks its state, seeds the fork and puts the old state back.
 """
 
 import hashlib
@@ -45,11 +44,6 @@ def permutations(rows: int, n: int, *names: Name) -> NDArray[np.int64]:
     """Draw uniform permutations of 0..n-1, shape (rows, n): the order of random keys."""
     keys = words(rows * n, *names).reshape(rows, n)
     return np.argsort(keys, axis=1, kind="stable")
-
-
-def numpy_generator(*names: Name) -> np.random.Generator:
-    """Return NumPy's default generator, whose draws may change by version: for resampling only."""
-    return np.random.default_rng(seed_for(*names))
 
 
 def torch_generator(*names: Name, device: str = "cpu") -> "torch.Generator":

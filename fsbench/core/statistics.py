@@ -114,7 +114,10 @@ def measure_rows(rows: Sequence[Sequence[Numbers]], draws: Sequence[Sequence[str
     for (names, sizes), positions in alike.items():
         columns = [np.stack(column) for column in zip(*(rows[i] for i in positions), strict=True)]
         means = np.stack([column.mean(axis=1) for column in columns], axis=1).mean(axis=1)
-        groups = _grouped(columns, names)
+        by_draw: dict[str | int, list[Numbers]] = {}
+        for c, column in enumerate(columns):
+            by_draw.setdefault(names[c] if names else c, []).append(column)
+        groups = [*by_draw.values()]
         squares = np.stack([_standard_error(group) for group in groups]) ** 2
         errors = np.sqrt(sum(squares)) / len(columns)  # in order, for one row as for many
         freedoms = combine_freedom(squares, [min(g.shape[1] for g in group) for group in groups])
@@ -162,14 +165,6 @@ def holm(p: Sequence[float]) -> list[float]:
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return [float(x) for x in adjusted]
-
-
-def _grouped(gaps: Sequence[Numbers], draws: Sequence[str]) -> list[list[Numbers]]:
-    """Return the columns in groups over the same episodes."""
-    groups: dict[str | int, list[Numbers]] = {}
-    for column, g in enumerate(gaps):
-        groups.setdefault(draws[column] if draws else column, []).append(g)
-    return list(groups.values())
 
 
 def _standard_error(group: Sequence[Numbers]) -> Numbers:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsbench.core import registry
 from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.progress import format_count
 from fsbench.core.records import EpisodeRecords, Records, columns, concatenate
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import EpisodicSpec, Spec
@@ -136,7 +137,7 @@ def unite_records(
             again = np.isin(part.index, union.index)
             earlier = union.take(np.isin(union.index, part.index))
             wrong = differing_episodes(earlier, part.take(again))
-            differing = f"episodes {describe_spans(wrong)}" if wrong.size else ""
+            differing = describe_episodes(wrong) if wrong.size else ""
             union = concatenate([union, part.take(~again)])
         elif digest_records(union) != digest_records(part):
             differing = "outcomes of the probe"
@@ -150,7 +151,7 @@ def unite_records(
         missing = np.setdiff1d(expected, union.index)
         if missing.size:
             raise ValidationFailed(
-                f"episodes {describe_spans(missing)} of {name} are missing",
+                f"{describe_episodes(missing)} of {name} are missing",
                 fix="evaluate the missing shard, then merge all parts",
             )
     return union
@@ -183,12 +184,9 @@ def require_same(
         raise ValidationFailed(f"{loaded} was made with other {', '.join(differ)}", fix=fix)
 
 
-def describe_spans(index: NDArray[np.int64]) -> str:
-    """Return sorted numbers as ranges, at most five: '0-3, 7, 9-12'."""
-    breaks = np.flatnonzero(np.diff(index) != 1) + 1
-    runs = [(run[0], run[-1]) for run in np.split(index, breaks) if run.size]
-    shown = [f"{a}-{b}" if a < b else str(a) for a, b in runs[:5]]
-    return ", ".join(shown) + (f" and {len(runs) - 5} more ranges" if len(runs) > 5 else "")
+def describe_episodes(index: NDArray[np.int64]) -> str:
+    """Return how many sorted episodes lie in which range, e.g. '12 episodes in 0-19'."""
+    return f"{format_count(len(index), 'episode')} in {index[0]}-{index[-1]}"
 
 
 def merge(parts: Sequence[Path], out: Path) -> list[Result]:

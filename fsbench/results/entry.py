@@ -3,10 +3,9 @@
     entry.json                          every fact once, and a line per result (EntryFile)
     outcomes-<sha-256, 12>.arrow.zst    a row per episode (outcomes.py)
 
-A results folder has one such folder per model, results/<model>/<identity12>/. An entry of a board
-is the same with a declaration; it may hold several models, one per pretraining seed. entry.json
-states the sha-256 of the outcomes, so its own sha-256 is the digest of the whole. New outcomes are
-written under their own name before entry.json is replaced: a kill leaves the old entry or the new.
+In a results folder each model has one, results/<model>/<identity12>/. An entry of a board has a
+declaration besides, and several models, one per pretraining seed. The digest of entry.json covers
+both files; it is replaced after new outcomes lie beside it: a kill leaves the old entry or the new.
 """
 
 import hashlib

@@ -91,7 +91,7 @@ class ResultStore:
         for file in self.block_files():
             try:
                 content = read_bytes(file, outcomes.MAX_FILE)
-                if f"-{name_content(content)}." not in file.name:
+                if hashlib.sha256(content).hexdigest()[:DIGITS] not in file.name:
                     raise ValueError("it has other content than its name says")
                 [records] = outcomes.decode(content).records([(self.spec, 0)])
                 if isinstance(records, EpisodeRecords):
@@ -111,7 +111,7 @@ class ResultStore:
     def write_block(self, block: int, records: EpisodeRecords) -> None:
         with assembly.lock_results(self.folder):  # else another process may remove the empty folder
             content = outcomes.encode([records])
-            name = f"{block:06d}-{name_content(content)}{outcomes.SUFFIX}"
+            name = f"{block:06d}-{hashlib.sha256(content).hexdigest()[:DIGITS]}{outcomes.SUFFIX}"
             write_atomic(self.blocks / name, content)
 
     def remove_blocks(self, files: Iterable[Path]) -> None:
@@ -163,10 +163,6 @@ class ResultStore:
         result = assembly.build_result(*facts, records, limited, provenance, feature_norm)
         assembly.add_results(self.folder, [(result, records)], replace=True)
         return result
-
-
-def name_content(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def episode_numbers(loaded: Loaded | None) -> NDArray[np.int64]:

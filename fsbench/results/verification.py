@@ -15,7 +15,7 @@ from fsbench.core.schema import ScoreRecord, Summary
 from fsbench.core.specs import BALANCED, EpisodicSpec, Frozen, ProbeSpec
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
-from fsbench.results.names import ANALYSES, result_flags
+from fsbench.results.names import result_flags
 from fsbench.results.summary import summarize, summarize_episodes
 from fsbench.results.table import format_score
 
@@ -184,8 +184,8 @@ def find_problems(results: Sequence[Loaded]) -> list[Problem]:
 def find_entries(path: Path) -> list[Path]:
     """Return the visible folders of entries at or below `path`, sorted. Raise UsageError."""
     folders = []
-    for folder, names, files in os.walk(path):
-        names[:] = [name for name in names if not name.startswith(".") and name != ANALYSES]
+    for folder, names, files in os.walk(path):  # also while another process removes some
+        names[:] = [name for name in names if not name.startswith(".")]
         if ENTRY_FILE in files:
             folders.append(Path(folder))
     if not folders:
@@ -220,10 +220,10 @@ def read_one_result(reference: str | Path) -> Loaded:
     The task may leave out what only one spec in the folder can mean; of several seeds it is the
     first. Raises UsageError.
     """
-    text = str(reference)
-    ends = [len(text), *(i for i in range(len(text) - 1, 0, -1) if text[i] == ":")]
-    end = next((end for end in ends if Path(text[:end]).is_dir()), len(text))
-    folder, text = text[:end], text[end + 1 :]
+    folder, text = str(reference), ""
+    while not Path(folder).is_dir() and ":" in folder:
+        folder, _, end = folder.rpartition(":")
+        text = f"{end}:{text}" if text else end
     loaded = list(read_loaded(Path(folder)))
     named = [one for one in loaded if not text or str(one.result.column) == text]
     if not named:

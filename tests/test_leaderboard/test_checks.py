@@ -194,7 +194,7 @@ def test_all_problems_are_listed_and_nothing_is_written(results: Path, tmp_path:
         "cannot be read: No such file",
         ":folder-blobs:5w1s/linear@ibm 32px n_query=5: the file says 99.00 ± ",
         "% over 40, its outcomes give 5",
-        "episodes 3-42, expected 0 to n - 1",
+        "40 episodes in 3-42, expected 0 to n - 1",
     ):
         assert text in str(caught.value)
     assert not (tmp_path / "board").exists()

@@ -57,8 +57,8 @@ def test_any_cut_in_any_order_is_the_same(
 @pytest.mark.parametrize(
     ("index", "changes", "message"),
     [
-        ([*range(24, 30), 35, 39], {}, r"episodes 20-23, 30-34, 36-38 .*missing"),
-        (range(15, 40), {"accuracy": 0.9}, r"episodes 1.* differ between"),
+        ([*range(24, 30), 35, 39], {}, r"12 episodes in 20-38 .*missing"),
+        (range(15, 40), {"accuracy": 0.9}, r"episodes? in 1.* differ between"),
         (range(20, 40), {"threads": 2}, "threads: 1 -> 2"),
         (range(20, 40), {"batch_size": 7}, "batch size: default -> 7"),
         (range(20, 40), {"cpu_capability": "AVX512"}, "cpu capability: AVX2 -> AVX512"),

@@ -62,6 +62,6 @@ def test_merge_and_its_errors_have_codes_and_a_way_out(tmp_path: Path, cli: Comm
     cli("show", tmp_path / "out")
     cli("results", "merge", a, "-o", tmp_path / "out", code=2)
     said = cli("results", "merge", a, gap, "-o", tmp_path / "no", code=5).err
-    assert "episodes 20-21" in said
+    assert "2 episodes in 20-21" in said
     next(tmp_path.rglob("outcomes-*")).unlink()
     assert ".arrow.zst cannot be read: No such file" in cli("show", tmp_path, code=5).err
