@@ -37,10 +37,7 @@ LISTED = 40
 
 
 def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
-    """Return up to `n` names that the user may have meant, the nearest first; case is ignored.
-
-    A name may be cut short (cub for cub200), or lack its scheme (resnet18 for timm/resnet18).
-    """
+    """Return up to `n` near names, nearest first; `name` may be cut short or lack its scheme."""
     short = name.lower()
     originals = {original.lower(): original for original in sorted(names, reverse=True)}
     spellings = {lower.rpartition("/")[2]: name for lower, name in originals.items()} | originals

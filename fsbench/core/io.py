@@ -48,16 +48,15 @@ def open_cache(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-        return folder
     except OSError as error:
-        reason = error.strerror
-    temporary = Path(tempfile.mkdtemp(prefix="fsbench-cache-"))
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    console_reporter().log(
-        f"{folder} cannot be written ({reason}): works without keeping features and images; "
-        "--cache DIR or FSBENCH_CACHE chooses another folder"
-    )
-    return temporary
+        temporary = Path(tempfile.mkdtemp(prefix="fsbench-cache-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        console_reporter().log(
+            f"{folder} cannot be written ({error.strerror}): works without keeping features and "
+            "images; --cache DIR or FSBENCH_CACHE chooses another folder"
+        )
+        return temporary
+    return folder
 
 
 @contextmanager
@@ -145,10 +144,7 @@ def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Read a regular file of at most `most` bytes. Raise OSError for any other file.
-
-    Devices, pipes and sockets, which may have no end, are refused at once.
-    """
+    """Read a regular file of at most `most` bytes. Raise OSError for any other, as a pipe."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb", buffering=0) as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

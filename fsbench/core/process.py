@@ -115,10 +115,7 @@ def raise_on_signals() -> Iterator[None]:
 
 @contextmanager
 def hold_signals() -> Iterator[StopRequest]:
-    """Postpone signals that would raise Stopped to the end of the block.
-
-    The caller reads from the request whether one has arrived, and may stop earlier.
-    """
+    """Postpone Stopped to the end of the block; the request says whether a signal has arrived."""
     request = StopRequest()
     _holding.append(request)
     try:
@@ -130,10 +127,7 @@ def hold_signals() -> Iterator[StopRequest]:
 
 
 def resolve_device(name: str) -> str:
-    """Return the device called `name`. Raise UsageError for one that this machine lacks.
-
-    `auto` is the first GPU, else the CPU: the kernels of mps give other numbers.
-    """
+    """Return the device, for `auto` the first GPU or else the CPU. Raise UsageError if it lacks."""
     import torch
 
     devices = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]

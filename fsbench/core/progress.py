@@ -52,10 +52,7 @@ class Numbered(Reporter):
 
 
 class ConsoleReporter(Reporter):
-    """Progress with rate and time left on stderr: bars on a terminal, lines in logs and pipes.
-
-    Lines do without rich, whose import takes as long as a short command.
-    """
+    """Progress with rate and time left on stderr: bars on a terminal, else lines, without rich."""
 
     def __init__(self, console: "Console | None" = None) -> None:
         if console is None and sys.stderr and sys.stderr.isatty():
@@ -65,11 +62,10 @@ class ConsoleReporter(Reporter):
         self.console = console
 
     def log(self, text: str) -> None:
-        stamp = time.strftime("%H:%M:%S ") if VERBOSITY.get() > 0 else ""
         if self.console:
-            self.console.out(f"{stamp}{text}", highlight=False)
+            self.console.out(text, highlight=False)
         elif sys.stderr:  # None where it was closed before the start
-            sys.stderr.write(f"{stamp}{text}\n")
+            sys.stderr.write(f"{text}\n")
 
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
@@ -146,7 +142,6 @@ def require_consent(
     seconds = sum(estimate.seconds for estimate in estimates)
     text = f"{who}: {'; '.join(map(str, estimates))}"
     if seconds > HOUR and not yes:
-        text += f"; {format_duration(seconds)} in all" if len(estimates) > 1 else ""
         raise UsageError(text, fix=f"add --yes (yes=True) to start it, or {fix}")
     if estimates:
         log(text)

@@ -147,10 +147,7 @@ class Registry(Generic[T]):
 
 @cache
 def find_plugins(group: str, taken: tuple[str, ...] = ()) -> "Mapping[str, EntryPoint]":
-    """Return the entry points of a group, by name.
-
-    Raises UsageError if two packages share a name, or if it is one of `taken`, those of the suite.
-    """
+    """Return the entry points of a group by name. Raise UsageError for two of one name."""
     from importlib.metadata import entry_points
 
     entries: dict[str, EntryPoint] = {}

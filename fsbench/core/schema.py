@@ -292,10 +292,7 @@ class BackboneFacts(Frozen):
 
     @cached_property
     def identity(self) -> str:
-        """Return the sha-256 that backbones share if and only if weights and features are equal.
-
-        It is the weights hash where features are taken as the source states.
-        """
+        """Return the sha-256 that backbones share if and only if weights and features are equal."""
         if self.feature_spec == specs.NATIVE_FEATURES:
             return self.weights_hash
         text = f"{self.weights_hash} {self.feature_spec.canonical()}"
@@ -385,10 +382,7 @@ class Environment(Frozen):
 
 
 class Provenance(Environment):
-    """Provenance of a number. Never part of a record file or of a hash.
-
-    cost: of the features, null where none are used or nobody measured it.
-    """
+    """Provenance of a number, part of no hash; cost: of its features, null if not measured."""
 
     started: Date
     seconds: float = Field(ge=0, le=MAX_SECONDS)
@@ -531,10 +525,7 @@ class Images(Frozen):
 
 
 class Question(Frozen):
-    """Everything that decides a finding except the machine; its digest names the record file.
-
-    weights: sha-256 over all tensors measured, with the head where one takes part.
-    """
+    """Everything that decides a finding but the machine; weights: over all tensors measured."""
 
     what: Name
     version: Literal[1] = 1

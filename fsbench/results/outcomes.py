@@ -67,10 +67,7 @@ def column_types() -> dict[str, Any]:
 
 
 def digest_records(records: Records) -> str:
-    """Return the sha-256 over names, types, shapes and values of all but predictions.
-
-    The file format has no part, and boards store no predictions.
-    """
+    """Return the sha-256 over names, types, shapes and values of all but predictions."""
     digest = hashlib.sha256(type(records).__name__.encode())
     for name, column in columns(records).items():
         if name == "predicted":

@@ -58,10 +58,7 @@ class ResultStore:
         self.key: assembly.Key = dataset.name, spec.digest()
 
     def earlier(self, environment: Mapping[str, str] | None = None) -> Loaded | None:
-        """Return the verified stored result, if any.
-
-        Raises ValidationFailed if its facts, or its environment and the one given, differ.
-        """
+        """Return the verified result. Raise ValidationFailed for other facts or environment."""
         stored = assembly.read_by_key(self.folder).get(self.key)
         if stored is not None:
             require_right(stored)

@@ -131,13 +131,6 @@ def test_gaps_of_columns_by_hand(
     assert paired([np.full(3, 0.25)], [np.zeros(3)]).p == 0.0
 
 
-def test_sides_must_match() -> None:
-    a = np.zeros(3)
-    for left, right in (([a], [a, a]), ([], []), ([a], [np.zeros(4)])):
-        with pytest.raises(UsageError, match="same episodes"):
-            paired(left, right)
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm_against_its_definition(p: list[float]) -> None:
