@@ -14,7 +14,6 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -62,6 +61,10 @@ _TASK = re.compile(
     rf"/(?P<head>[\w-]+)@(?P<protocol>{'|'.join(PROTOCOLS)}))"
 )
 _COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<variant>(?: \S+)*)")
+_USER = re.compile(
+    rf"({_USER_DATA}.+?)(?::({'|'.join(PROBES)}|\d{{1,9}}w\d{{1,9}}s)"
+    rf"(?:/([\w-]+))?(?:@({'|'.join(PROTOCOLS)}))?)?"
+)
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 _QUERIED = re.compile(r"(.*?)(?:\?(\w+=[^/]*))?", re.DOTALL)
 
@@ -69,15 +72,6 @@ _QUERIED = re.compile(r"(.*?)(?:\?(\w+=[^/]*))?", re.DOTALL)
 def head_names() -> tuple[Adaptation, ...]:
     """Return the names of all heads, those of the user's files included."""
     return (*FITTED.names(), *FITTED.custom())
-
-
-@cache
-def _user_pattern(heads: tuple[Adaptation, ...]) -> re.Pattern[str]:
-    """Return the expression of a pattern on images of the user."""
-    return re.compile(
-        rf"({_USER_DATA}.+?)(?::({'|'.join(PROBES)}|\d{{1,9}}w\d{{1,9}}s)"
-        rf"(?:/({'|'.join(heads)}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
-    )
 
 
 @dataclass(frozen=True)
@@ -211,8 +205,7 @@ class TaskPattern:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the parts of a text. Raise UsageError if it is malformed, and UnknownName."""
-        expression = _user_pattern(head_names()) if text.startswith(USER_DATA) else _NAMED
-        match = expression.fullmatch(text)
+        match = (_USER if text.startswith(USER_DATA) else _NAMED).fullmatch(text)
         if match is None:
             raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
         dataset, shape, head, protocol = match.groups()

@@ -78,7 +78,6 @@ def test_an_id_and_options_name_tasks(text: str, options: Options, expected: lis
         ("folder:/a:b/c@d", ":5w1s/linear@ibm", {"n_way": 5, "n_shot": 1, **LINEAR}),
         ("folder:/a", ":5w1s@ibm", {"n_way": 5, "n_shot": 1, "protocol": "ibm"}),
         ("folder:/a", ":probe", {"probe": "probe"}),
-        ("folder:/a:5w1s/birds", "", {}),
         ("folder:a b/5w1s", "", {}),
         ("hf-hub:a/b", "", {}),
         ("hf-hub:a/b@ibm", "", {}),
