@@ -137,7 +137,7 @@ def unite_records(
             again = np.isin(part.index, union.index)
             earlier = union.take(np.isin(union.index, part.index))
             wrong = differing_episodes(earlier, part.take(again))
-            differing = describe_episodes(wrong) if wrong.size else ""
+            differing = describe_range(wrong) if wrong.size else ""
             union = concatenate([union, part.take(~again)])
         elif digest_records(union) != digest_records(part):
             differing = "outcomes of the probe"
@@ -151,7 +151,7 @@ def unite_records(
         missing = np.setdiff1d(expected, union.index)
         if missing.size:
             raise ValidationFailed(
-                f"{describe_episodes(missing)} of {name} are missing",
+                f"{describe_range(missing)} of {name} are missing",
                 fix="evaluate the missing shard, then merge all parts",
             )
     return union
@@ -184,7 +184,7 @@ def require_same(
         raise ValidationFailed(f"{loaded} was made with other {', '.join(differ)}", fix=fix)
 
 
-def describe_episodes(index: NDArray[np.int64]) -> str:
+def describe_range(index: NDArray[np.int64]) -> str:
     """Return how many sorted episodes lie in which range, e.g. '12 episodes in 0-19'."""
     return f"{format_count(len(index), 'episode')} in {index[0]}-{index[-1]}"
 

@@ -19,7 +19,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import IN_MEMORY, Result, find_code
 from fsbench.core.specs import FITTED, EpisodicSpec
 from fsbench.core.tasks import ColumnId
-from fsbench.results.assembly import describe_episodes
+from fsbench.results.assembly import describe_range
 from fsbench.results.entry import ENTRY_FILE, Loaded, digest_outcomes, restore_results
 from fsbench.results.names import ANALYSES, BADGES, safe_name
 from fsbench.results.verification import Problem, RuleList, find_problems
@@ -104,7 +104,7 @@ def check_provenance(loaded: Loaded, board: Board) -> Iterator[str]:
 def check_completeness(loaded: Loaded, board: Board) -> Iterator[str]:
     """Check that episodes are 0..n-1: shards are merged before they are submitted."""
     if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
-        yield f"{describe_episodes(np.sort(loaded.records.index))}, expected 0 to n - 1"
+        yield f"{describe_range(np.sort(loaded.records.index))}, expected 0 to n - 1"
 
 
 @RESULT_RULES.add(
