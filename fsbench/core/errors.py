@@ -3,7 +3,6 @@
 Exit codes: 1 run failed, 2 usage, 3 data, 4 checkpoint mismatch, 5 validation failed.
 """
 
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Self
@@ -47,13 +46,6 @@ def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
     return list(dict.fromkeys(spellings[spelling] for spelling in near))[:n]
 
 
-def plural(noun: str) -> str:
-    """Return the plural of a noun, e.g. entries of `entry`, keys in FILE of `key in FILE`."""
-    word, *rest = re.split("(?= (?:in|of) )", noun, maxsplit=1)
-    ending = re.sub("([^aeiou])y$", r"\1ie", word)
-    return "".join([ending, "es" if re.search("(s|x|tch)$", word) else "s", *rest])
-
-
 class UnknownName(UsageError):
     """A name that nothing knows; the message holds the nearest names, and all if they are few."""
 
@@ -62,8 +54,7 @@ class UnknownName(UsageError):
         few = len(names) <= LISTED
         near = nearest_names(name, names, 1 if few else 3)
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        listed = f"known {plural(kind)}: {', '.join(names) or 'none'}"
-        listed = listed if few else f"{len(names)} names are known"
+        listed = f"known: {', '.join(names) or 'none'}" if few else f"{len(names)} names are known"
         super().__init__(f"unknown {kind} '{name}'", fix=f"{hint}{listed}")
 
 

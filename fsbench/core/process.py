@@ -1,7 +1,6 @@
 """Choices of a process: its device, and how it ends on a signal.
 
-On SIGTERM and SIGINT work stops where it can continue: at once, since files are written by rename,
-or where a training loop has written a checkpoint. A second signal stops the loop at once.
+On SIGTERM and SIGINT work stops where it can continue; a second signal stops training at once.
 """
 
 import io
@@ -102,14 +101,13 @@ def stop(number: int, frame: FrameType | None) -> None:
 def raise_on_signals() -> Iterator[None]:
     """Let SIGINT and SIGTERM raise Stopped in the block, unless ignored or in another thread."""
     numbers = (signal.SIGINT, signal.SIGTERM) if current_thread() is main_thread() else ()
-    handlers = {number: signal.getsignal(number) for number in numbers}
-    before = {n: old for n, old in handlers.items() if old not in (None, signal.SIG_IGN)}
-    for number in before:
+    handlers = {n: h for n in numbers if (h := signal.getsignal(n)) not in (None, signal.SIG_IGN)}
+    for number in handlers:
         signal.signal(number, stop)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 

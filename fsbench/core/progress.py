@@ -1,5 +1,6 @@
 """Progress and estimates of work: library code takes a Reporter and never prints."""
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fsbench.core.errors import UsageError, plural
+from fsbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,7 +150,10 @@ def require_consent(
 
 def format_count(n: int, noun: str) -> str:
     """Return a number with its noun, e.g. 1 entry or 2 entries."""
-    return f"{n} {noun if n == 1 else plural(noun)}"
+    if n == 1:
+        return f"1 {noun}"
+    stem = re.sub("([^aeiou])y$", r"\1ie", noun)
+    return f"{n} {stem}{'es' if re.search('(s|x|tch)$', noun) else 's'}"
 
 
 def format_duration(seconds: float) -> str:

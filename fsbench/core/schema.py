@@ -34,11 +34,9 @@ def require_printable(text: str) -> str:
     if is_shown and not text.isascii():  # most texts are, and a board has tens of thousands
         marks = "".join("m" if category(c) in {"Mn", "Me"} else " " for c in text)
         is_shown = not INVISIBLE.search(text) and "mmmmm" not in marks  # they cover other lines
-    if is_shown:
-        return text
-    raise ValueError(
-        "text is too long or has invisible characters, many marks in a row, or outer spaces"
-    )
+    if not is_shown:
+        raise ValueError("text is too long, or has outer spaces, marks or what shows nothing")
+    return text
 
 
 def make_printable(text: str) -> str:

@@ -62,7 +62,6 @@ SAMPLING: dict[Protocol, Sampling] = {
     "startup-disjoint": Sampling("labeled_80", "disjoint"),
 }
 """Results of two protocols are never compared in one table."""
-PROTOCOL_OF = {sampling: protocol for protocol, sampling in SAMPLING.items()}
 
 
 def omitted(default: Any, **facts: Any) -> Any:
@@ -182,7 +181,7 @@ class EpisodeSpec(Frozen):
     @property
     def protocol(self) -> Protocol:
         """The published protocol that draws from this pool on this track."""
-        return PROTOCOL_OF[Sampling(self.pool, self.track)]
+        return next(p for p, chosen in SAMPLING.items() if chosen == (self.pool, self.track))
 
     @property
     def classic(self) -> Self:

@@ -30,8 +30,7 @@ def safe_name(text: str) -> str:
 def model_name(facts: BackboneFacts) -> str:
     """Return the name: timm/resnet18 -> timm-resnet18; run:runs/toy-llf-s0 -> toy-llf-s0.
 
-    The seed of random weights and choices about features follow, but for those of a module in
-    memory and those that only the user could state.
+    The seed of random weights follows, and what was chosen in place of a source's features.
     """
     ref = facts.ref.removeprefix(f"{facts.source}:")
     path = PurePosixPath(ref.replace("\\", "/"))

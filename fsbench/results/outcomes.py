@@ -183,11 +183,7 @@ class OutcomeTable:
         return len(self.bounds) - 1
 
     def records(self, shapes: Sequence[tuple[Spec, int]], first: int = 0) -> list[Records]:
-        """Return the records of neighbouring results; those of equal shape are read at once.
-
-        shapes: spec, and number of episodes or test images, from result `first` on. Raises
-        ValueError.
-        """
+        """Return records of neighbouring results; shapes: spec and number of outcomes of each."""
         names = [name for name in OPTIONAL if name in self.batch.schema.names]
 
         def find_shape(i: int) -> tuple[type[Records], tuple[int, ...], object]:

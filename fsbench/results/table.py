@@ -210,16 +210,14 @@ def warn_of_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
         for column, result in by_column.items():
             if not result.spec.scale_free and result.feature_norm:
                 norms.setdefault(column, {})[result.feature_norm] = name
-    if not norms:
-        return ""
-    names = max(norms.values(), key=lambda names: max(names) / min(names))
-    low, high = min(names), max(names)
+    widest = max(norms.values(), key=lambda names: max(names) / min(names), default={1.0: ""})
+    low, high = min(widest), max(widest)
     if high / low <= LARGEST_RATIO:
         return ""
     return (
-        f"Feature norms differ {high / low:.3g} times: {high:.3g} for {names[high]}, {low:.3g} for "
-        f"{names[low]}. Accuracies of linear heads depend on the scale of features as well as on "
-        "transfer; those of logistic heads do not."
+        f"Feature norms differ {high / low:.3g} times: {high:.3g} for {widest[high]}, {low:.3g} "
+        f"for {widest[low]}. Accuracies of linear heads depend on the scale of features as well as "
+        "on transfer; those of logistic heads do not."
     )
 
 
