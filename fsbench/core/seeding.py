@@ -46,6 +46,11 @@ def permutations(rows: int, n: int, *names: Name) -> NDArray[np.int64]:
     return np.argsort(keys, axis=1, kind="stable")
 
 
+def numpy_generator(*names: Name) -> np.random.Generator:
+    """Return NumPy's default generator, whose draws may change by version: for resampling only."""
+    return np.random.default_rng(seed_for(*names))
+
+
 def torch_generator(*names: Name, device: str = "cpu") -> "torch.Generator":
     """Return a new torch generator, seeded by `names`."""
     import torch

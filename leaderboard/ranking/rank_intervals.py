@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fsbench.core.seeding import seed_for
+from fsbench.core.seeding import numpy_generator
 from fsbench.core.specs import Frozen
 from leaderboard.ranking.outcomes import SummedCounts, align_outcomes
 from leaderboard.ranking.tiers import Contenders, Ranking
@@ -93,7 +93,7 @@ def resample_ranks(
     The draws are those of scipy.stats.bootstrap, whose import would take half a second.
     """
     entries, sizes = len(draws[0].counts), [draw.counts.shape[1] for draw in draws]
-    rng = np.random.default_rng(seed_for("rank intervals", *sizes))
+    rng = numpy_generator("rank intervals", *sizes)
     batch = max(1, BLOCK // max(*sizes, entries))
     ranks = np.empty((entries, resamples), np.int32)
     for start in range(0, resamples, batch):
