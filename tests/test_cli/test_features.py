@@ -1,13 +1,11 @@
 """Resolution, pooling and preprocessing: from the command line to results, boards and checks."""
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
 from support.cli import CommandLine, call
 from support.fakes import DECLARATION
 from support.reading import read
@@ -18,7 +16,6 @@ from fsbench.api.recompute import recompute
 from fsbench.api.request import EvaluationRequest
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
-from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
 from fsbench.core.tasks import TaskId
@@ -64,18 +61,16 @@ def test_one_line_says_how_features_are_taken_before_work_starts(
     [(None, 32, False), ("native", 32, False), (63, 63, False), (64, 64, True), (16, 16, True)],
 )
 def test_a_resolution_far_from_that_of_training_is_warned_of(
-    place: Path, tmp_path: Path, cli: CommandLine, choice: object, size: int, warns: bool
+    capsys: pytest.CaptureFixture[str], choice: Any, size: int, warns: bool
 ) -> None:
-    weights = tmp_path / "net.safetensors"
-    save_file(load_architecture("toy_resnet").build(0).state_dict(), weights)
-    stated = {"input_size": 32, "mean": "imagenet", "std": "imagenet"}
-    (tmp_path / "net.json").write_text(json.dumps(stated))
-    model, options = f"{weights}@fsbench/toy_resnet", ("--input-size", choice) if choice else ()
-    shown = cli("episodic", "-m", model, *TASK, "-o", place, *options).err
-    assert read(place)[0].spec.image.input_size == size
-    (*lines,) = (line for line in shown.splitlines() if "warning:" in line)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    stated: dict[str, Any] = {"input_size": 32, "mean": "imagenet", "std": "imagenet"}
+    model = fsbench.Backbone.from_module(net, name="tiny", pool="avg", **stated)
+    (result,) = fsbench.evaluate(model, "toy_tiles:5w1s", episodes=2, input_size=choice)
+    assert result.spec.image.input_size == size
+    (*lines,) = (line for line in capsys.readouterr().err.splitlines() if "warning:" in line)
     assert bool(lines) == warns
-    parts = (f"{size} px is far from", f"32 px that {model} was trained at", "auto takes 32 px")
+    parts = (f"{size} px is far from", "32 px that module:tiny was trained", "auto takes 32 px")
     assert all(part in line for line in lines for part in parts)
 
 
