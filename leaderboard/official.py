@@ -9,18 +9,10 @@ from pathlib import Path
 
 from fsbench.core.errors import UnknownName, ValidationFailed
 from fsbench.core.io import read_record
-from fsbench.core.tables import TextTable
-from leaderboard.columns import decide_columns
 from leaderboard.record import FROZEN, BoardFile
 
 BOARDS = Path(__file__).resolve().parent / "boards"
 BOARD_FILE = "board.json"
-HEADER = ("board", "date", "track", "columns", "data sets", "tasks")
-NOTE = (
-    "Every track has two tables: official data, where an entry needs all columns and no flag, and "
-    "`subset`, which takes the same columns with flags. fsbench leaderboard init "
-    "--board DIR --official NAME starts a board."
-)
 
 
 @cache
@@ -58,16 +50,3 @@ def read_board_file(path: Path) -> BoardFile:
             fix="restore the file; use another name for a board with other columns or rules",
         )
     return file
-
-
-def make_official_table() -> TextTable:
-    """Return the table of all official boards, with a row for every track."""
-    rows = []
-    for file in load_official_boards():
-        tracks, _ = decide_columns(file, ())
-        for track, names in tracks.items():
-            label = track.label.removesuffix(" official")
-            datasets = ", ".join(dict.fromkeys(name.task.dataset for name in names))
-            shapes = ", ".join(dict.fromkeys(name.task.shape for name in names))
-            rows.append((file.title, file.date or "-", label, str(len(names)), datasets, shapes))
-    return TextTable("official boards", HEADER, tuple(rows), NOTE)

@@ -195,8 +195,7 @@ class Comparisons(ShownAsTables, tuple[Comparison, ...]):
 
         rows = [{"track": c.track, **gap.model_dump()} for c in self for gap in c.gaps()]
         columns = ["track", *Gap.model_fields, *Gap.model_computed_fields]
-        floats = [n for n, f in Gap.model_fields.items() if f.annotation in (float, float | None)]
-        types = dict.fromkeys(floats, "float64") | {"n": "Int64", "needed": "Int64"}
+        types = {"n": "Int64", "needed": "Int64", "d": "float64", "p_holm": "float64"}
         return DataFrame(rows, columns=columns).astype(types)
 
 
@@ -389,10 +388,7 @@ def measure_gap(
 
 
 def format_p(p: float) -> str:
-    """Return a p-value with three digits.
-
-    Below 0.001 its digits are those of the random swaps: 9,999 of them give no p below 0.0002.
-    """
+    """Return a p-value with three digits; 9,999 random swaps give no p below 0.0002."""
     return f"{p:.3f}" if p >= 0.001 else "< .001"
 
 

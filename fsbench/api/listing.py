@@ -13,6 +13,7 @@ from fsbench.core.registry import SUITE, Registry
 from fsbench.core.specs import FITTED, PROTOCOL_SIZE, SAMPLING, SGD, EpisodicSpec, Spec
 from fsbench.core.tasks import PROBES, TaskId
 from fsbench.data import SOURCES, TARGETS
+from leaderboard.official import load_official_boards
 from leaderboard.published import load_published
 from pretrain import METHODS
 from pretrain.method import hooks_of
@@ -29,6 +30,7 @@ BRIEF = {
     "protocols": ("protocol", "pool", "track", "px"),
     "heads": ("head", "does"),
     "analyses": ("analysis", "finds", "needs"),
+    "boards": ("board", "date", "data sets", "heads"),
     "entries": ("entry", "kind", "results"),
 }
 """Columns of the table of a listing, where --json has more."""
@@ -252,6 +254,18 @@ def analyses() -> list[Row]:
     return list_registry(ANALYSES, "analysis", "finds", describe)
 
 
+def boards() -> list[Row]:
+    """Official boards of fsbench leaderboard init, with their columns."""
+    rows = []
+    for board in load_official_boards():
+        columns = [column.name for column in board.columns or ()]
+        row: Row = {"board": board.title, "date": board.date}
+        row["data sets"] = [*dict.fromkeys(column.task.dataset for column in columns)]
+        row["heads"] = [*dict.fromkeys(c.task.head or c.task.probe for c in columns)]
+        rows.append(row | {"columns": [str(column) for column in columns]})
+    return rows
+
+
 def entries() -> list[Row]:
     """Entries published in papers."""
     return [
@@ -265,5 +279,5 @@ def summary(docstring: str | None) -> str:
     return (docstring or "").strip().split("\n", maxsplit=1)[0]
 
 
-LISTED = (methods, recipes, datasets, protocols, heads, backbones, models, analyses, entries)
-LISTINGS: dict[str, Callable[[], list[Row]]] = {listing.__name__: listing for listing in LISTED}
+LISTED = (methods, recipes, datasets, protocols, heads, backbones, models, analyses, boards)
+LISTINGS: dict[str, Callable[[], list[Row]]] = {f.__name__: f for f in (*LISTED, entries)}

@@ -138,18 +138,6 @@ def readme(board: options.Board) -> None:
     typer.echo(f"rendered {render_readme(board, console.reporter())}")
 
 
-@options.command("leaderboard boards")
-def boards(as_json: options.Json = False) -> None:
-    """List the official boards with their versions, dates and columns."""
-    from leaderboard.official import load_official_boards, make_official_table
-
-    if as_json:
-        versions = load_official_boards()
-        console.emit_json([{"title": v.title, **v.model_dump(mode="json")} for v in versions])
-    else:
-        console.show_tables([make_official_table()])
-
-
 @options.command("leaderboard freeze")
 def freeze(
     board: options.Board,

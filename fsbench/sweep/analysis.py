@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar
 
-from fsbench.api.analyze import HINTS, Analyzer, choose_analyses
+from fsbench.api.analyze import Analyzer, choose_analyses
 from fsbench.api.options import AnalysisOptions, Machine, SweepOptions
-from fsbench.core.errors import UsageError
 from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
 from fsbench.core.schema import Analysis
@@ -51,20 +50,14 @@ class AnalysisJob(Job):
 def analysis_jobs(
     block: AnalysesBlock, backbones: Iterable[SweepBackbone], report: Reporter
 ) -> dict[str, AnalysisJob]:
-    """Return backbone -> its job; skip inapplicable analyses and log why.
-
-    Raise UsageError if nothing remains, UnknownName.
-    """
-    chosen, jobs, refused = choose_analyses(block), {}, []
+    """Return backbone -> its job; skip inapplicable analyses and log why. Raise UnknownName."""
+    chosen, jobs = choose_analyses(block), {}
     for backbone in filter(block.selects, backbones):
         lacking = {what: backbone.missing_part(REGISTRY.load(what)) for what in chosen}
-        refused += [(what, backbone.title, lack) for what, lack in lacking.items() if lack]
+        for what, lack in lacking.items():
+            if lack:
+                report.log(f"{what} is left out: {backbone.title} has no {lack}")
         possible = {what: settings for what, settings in chosen.items() if not lacking[what]}
         if possible:
             jobs[backbone.title] = AnalysisJob(backbone=backbone, analyses=possible)
-    if refused and not jobs:
-        what, title, lack = refused[0]
-        raise UsageError(f"{what} cannot be made of {title}: it has no {lack}", fix=HINTS[lack])
-    for what, title, lack in refused:
-        report.log(f"{what} is left out: {title} has no {lack}")
     return jobs

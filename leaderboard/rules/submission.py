@@ -277,7 +277,7 @@ def check_seed_columns(submission: Submission, board: Board) -> Iterator[str]:
                 yield f"seed {seed} lacks {listed}, expected the columns of the others"
 
 
-@ENTRY_RULES.add("column", "evaluate columns of the board (fsbench leaderboard boards)")
+@ENTRY_RULES.add("column", "evaluate columns of the board (fsbench ls boards --json)")
 def check_any_column(submission: Submission, board: Board) -> Iterator[str]:
     """Check that a result belongs to a column of the board; others are left out."""
     if submission.left_out and not submission.loaded:

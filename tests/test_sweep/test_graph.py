@@ -82,10 +82,6 @@ def test_jobs_by_data_set_and_adaptation_once(tmp_path: Path) -> None:
     ("fields", "message"),
     [
         ({"backbones": [{**RANDOM, "name": "same"}] * 2}, "called same"),
-        (
-            {"backbones": [RANDOM], "analyze": [{"what": ["knn_depth"], "only": ["rand*"]}]},
-            "knn_depth cannot be made of random: it has no",
-        ),
     ],
 )
 def test_what_is_refused_before_any_job(
