@@ -44,6 +44,7 @@ class RankedChoice(Frozen):
 
     table: str = Field(description="what all columns of the table share, e.g. linear ibm 224px")
     part: str = Field(description="`all columns`, or e.g. 5w1s, eurosat or linear")
+    shape: str = Field(description="ways and shots of all columns; empty if they differ")
     ranks: dict[str, int] = Field(description="row -> rank; rows of equal mean share the better")
     tier: tuple[str, ...] = Field(description="the rows in tier 1")
 
@@ -92,15 +93,22 @@ class Stability(Frozen):
 
     @property
     def groups(self) -> dict[str, dict[str, int]]:
-        """Title -> label -> position of the choices shown together: the tables, the parts of each.
+        """Title -> label -> position of the choices shown together.
 
-        The tables are compared as a whole, and only if there are several.
+        Several tables are compared as a whole and, since these may have other shots, at equal ways
+        and shots; then the parts of each table.
         """
+        whole: dict[str, int] = {}
+        shapes: dict[str, dict[str, int]] = {}
         parts: dict[str, dict[str, int]] = {}
-        for position, choice in enumerate(self.choices):
+        for position, choice in enumerate(self.choices):  # the largest part of a shape comes first
+            whole.setdefault(choice.table, position)
+            shapes.setdefault(choice.shape, {}).setdefault(choice.table, position)
             parts.setdefault(choice.table, {})[choice.part] = position
-        tables = {table: by_part[ALL] for table, by_part in parts.items()}
-        return ({"all tables": tables} if len(tables) > 1 else {}) | parts
+        groups = {f"all tables, {s}": tables for s, tables in shapes.items() if s}
+        groups = {title: tables for title, tables in groups.items() if tables != whole}
+        across = {"all tables": whole} | groups
+        return {title: tables for title, tables in across.items() if len(tables) > 1} | parts
 
 
 def rank_choices(table: str, ranking: Ranking, contenders: Contenders) -> list[RankedChoice]:
@@ -119,7 +127,9 @@ def rank_choices(table: str, ranking: Ranking, contenders: Contenders) -> list[R
         worse = find_worse(*compare_with_leader(pairs, names))
         tier = tuple(name for name in names if name not in worse)
         ranked = {name: rank for rank, name in order}
-        choices.append(RankedChoice(table=table, part=part, ranks=ranked, tier=tier))
+        shapes = {ColumnId.parse(column).task.shape for column in columns}
+        shape = shapes.pop() if len(shapes) == 1 else ""
+        choices.append(RankedChoice(table=table, part=part, shape=shape, ranks=ranked, tier=tier))
     return choices
 
 

@@ -12,7 +12,7 @@ CEILINGS = {
     "fsbench": 21_299,
     "pretrain": 6_975,
     "protocols": 3_886,
-    "leaderboard": 7_460,
+    "leaderboard": 7_470,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -43,7 +43,7 @@ def make_rows(accuracies: dict[str, dict[str, float]]) -> Contenders:
 
 def make_choice(*ranks: int) -> RankedChoice:
     named = dict(zip("abcd", ranks, strict=False))
-    return RankedChoice(table="t", part=ALL, ranks=named, tier=("a",))
+    return RankedChoice(table="t", part=ALL, shape="", ranks=named, tier=("a",))
 
 
 def test_a_choice_ranks_whole_rows_by_the_mean_over_its_columns() -> None:
@@ -63,20 +63,24 @@ def test_a_choice_ranks_whole_rows_by_the_mean_over_its_columns() -> None:
 
 def test_rows_that_are_first_are_counted_over_the_choices_that_rank_them() -> None:
     tables = {}
-    for label, names in {"linear": "abc", "ridge": "bc", "alone": "b"}.items():
+    for label, names in {"linear": "abc", "ridge": "bc", "affine": "bc", "alone": "b"}.items():
         rows = make_rows({name: ACCURACIES[name] for name in names})
-        tables[label] = rank_entries(rows, [ONE, FIVE, OTHER]), rows
+        columns = [ONE, OTHER] if label == "affine" else [ONE, FIVE, OTHER]
+        tables[label] = rank_entries(rows, columns), rows
     stability = Stability.of(tables)
     assert stability.rows == (
         RowStability(name="a", choices=5, first=5, alone=3, tier=5),
-        RowStability(name="b", choices=10, first=5, alone=4, tier=5),
-        RowStability(name="c", choices=10, first=2, alone=1, tier=2),
+        RowStability(name="b", choices=13, first=7, alone=6, tier=7),
+        RowStability(name="c", choices=13, first=3, alone=2, tier=3),
     )
-    assert [row.share for row in stability.rows] == [1.0, 0.5, 0.2]
+    assert [row.share for row in stability.rows] == [1.0, 7 / 13, 3 / 13]
     assert stability.groups == {
-        "all tables": {"linear": 0, "ridge": 5},
+        "all tables": {"linear": 0, "ridge": 5, "affine": 10},
+        "all tables, 5w1s": {"linear": 1, "ridge": 6, "affine": 10},
+        "all tables, 5w5s": {"linear": 2, "ridge": 7},
         "linear": {ALL: 0, "5w1s": 1, "5w5s": 2, "eurosat": 3, "isic": 4},
         "ridge": {ALL: 5, "5w1s": 6, "5w5s": 7, "eurosat": 8, "isic": 9},
+        "affine": {ALL: 10, "eurosat": 11, "isic": 12},
     }
     assert stability.taus[0][0] == pytest.approx(1)
     assert stability.taus[0][5] is None, "two rows are ranked by both"
