@@ -38,7 +38,7 @@ FOREIGN_FOLDERS |= {"Class", "results", ".eval_results"}
 """First folders of references, of the official code of others, and of files of the user."""
 LAYOUTS = "fsbench/data/README.md"
 """The page whose paths are those of data sets, but for paths below a package."""
-FOREIGN_NAMES = {"save_pretrained", "save_for_hf", "file_name", "metadata.jsonl", "net.json"}
+FOREIGN_NAMES = {"save_pretrained", "save_for_hf", "file_name", "metadata.jsonl"}
 FOREIGN_NAMES |= {"entries_by_name"}
 """Functions of transformers and timm, parts of a data set on the hub, and examples."""
 FOREIGN_PACKAGES = ("torch", "timm", "torchvision", "transformers")
