@@ -184,7 +184,7 @@ class Matcher:
             nearest += matches
             if 2 * len(state) < len(needed):  # of an optimizer, or of a head
                 return nearest
-        return list(self.convert_with_timm(where, state)) or nearest
+        return [*self.convert_with_timm(where, state)] or nearest
 
     def spellings(self, state: Tree) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield (what was renamed, name of the file -> name of the network) of each spelling.
@@ -210,7 +210,7 @@ class Matcher:
             yield f"children of a Sequential named in order: {listed}", names
 
     def convert_with_timm(self, where: str, state: Tree) -> Iterator[WeightMatch]:
-        """Yield the parts of a file of the original authors that timm itself can rename.
+        """Yield the weights of a file of the original authors as timm itself renames them.
 
         None if timm has no conversion of this family that fits, or if it would interpolate.
         """

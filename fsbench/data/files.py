@@ -106,14 +106,11 @@ def list_files(folder: Path) -> list[str]:
         below[:] = [name for name in below if not name.startswith(HIDDEN)]
         below_root = Path(here).relative_to(folder)
         paths += [(below_root / name).as_posix() for name in names if not name.startswith(".")]
-    try:
-        "".join(paths).encode()
-    except UnicodeEncodeError as error:
-        wrong = next(path for path in paths if path != path.encode(errors="ignore").decode())
+    if wrong := [path for path in paths if path != path.encode(errors="ignore").decode()]:
         raise DataError(
-            f"the file name {os.fsencode(wrong)!r} in {folder} is not UTF-8",
+            f"the file name {os.fsencode(wrong[0])!r} in {folder} is not UTF-8",
             fix="rename it, e.g. with convmv -f latin1 -t utf8, or move it away",
-        ) from error
+        )
     return sorted(paths)
 
 
