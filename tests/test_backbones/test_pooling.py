@@ -173,6 +173,10 @@ def test_tokens_of_ones_own_network_need_a_choice() -> None:
     x = torch.rand(2, 3, 16, 16)
     assert torch.equal(wrap(Tokens(), pool="cls").module(x), x[:, :, 0, 0])
     assert wrap(Tokens(), pool="cls+avg").facts.feature_dim == 6
+    tokens = Tokens()
+    tokens.unused = nn.Identity()
+    with pytest.raises(UsageError, match="does not call this module"):
+        wrap(tokens, pool="avg", layers="unused")
 
 
 def test_a_py_function_that_keeps_its_classifier(
