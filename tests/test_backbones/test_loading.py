@@ -107,7 +107,7 @@ def test_names_that_the_user_may_have_meant(name: str, names: str, expected: str
         ("fsbench/toy-resnet", "toy_resnet"),
         ("fsbench/toy_resnet@0", "width '0' of fsbench/toy_resnet is no integer from 1"),
         ("run:nowhere", "fsbench pretrain"),
-        ("py:no_such_module:make", "importable"),
+        ("py:no_such_module:make", "a module that Python finds"),
         ("hf-hub:name", "ORG/NAME"),
         ("hf-hub:a/b/c", "ORG/NAME"),
         ("{file}", "--arch"),
