@@ -181,4 +181,4 @@ def read_config(path: Path, model: type[OptionModel], names: Collection[str]) ->
     try:
         return model.read_values(values)
     except UsageError as error:
-        raise error.within(path) from None
+        raise UsageError(f"{path}: {error.message}", fix=error.fix) from None

@@ -5,7 +5,6 @@ Exit codes: 1 run failed, 2 usage, 3 data, 4 checkpoint mismatch, 5 validation f
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Self
 
 
 class FsbenchError(Exception):
@@ -16,11 +15,6 @@ class FsbenchError(Exception):
     def __init__(self, message: str, *, fix: str = "") -> None:
         self.message, self.fix = message, fix
         super().__init__(f"{message}\n  fix: {fix}" if fix else message)
-
-    def within(self, file: object) -> Self:
-        """Return the error with the file that it is about before its message."""
-        FsbenchError.__init__(self, f"{file}: {self.message}", fix=self.fix)
-        return self
 
 
 class UsageError(FsbenchError):

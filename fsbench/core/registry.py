@@ -1,12 +1,11 @@
 """Registries made of files, and of plug-ins: the file name is the public name.
 
-Another package adds modules, which define what a file of the suite defines, by entry points:
+A package adds modules, which define what a file of the suite defines, by entry points:
 
     [project.entry-points."fsbench.heads"]
     nearest_median = "my_package.nearest_median"
 
-A class or function of a user's file joins a registry for one process: `add("py:FILE:NAME")`, for
-references from the command line or Python only. Whatever it computes records the sha-256 of FILE.
+`add("py:FILE:NAME")` brings a class or function of a file that the command line or Python names.
 """
 
 import hashlib
@@ -60,10 +59,9 @@ _CUSTOM: dict[tuple[str, str], CustomCode] = {}
 class Registry(Generic[T]):
     """Objects by name: one per module of a package, and those of plug-ins.
 
-    Names are listed without an import of the files. kind: the noun for messages; pick: takes the
-    object out of the imported module; machinery: modules of the package that are no entries, beside
-    those whose name starts with an underscore; group: entry points of plug-ins, none if empty;
-    adapt: makes an entry of custom code, None if the registry takes none.
+    Names are listed without imports. kind: the noun for messages; pick: takes the object out of its
+    module; machinery: modules that are no entries, as those that start with an underscore; group:
+    of entry points, if any; adapt: makes an entry of custom code, None if the registry takes none.
     """
 
     kind: str

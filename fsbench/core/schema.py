@@ -412,11 +412,7 @@ class Summary(Frozen):
 
 
 class ScoredFields(Summary):
-    """Facts of a result beside its backbone, data set, spec and provenance.
-
-    manifest_hash: of the episodes, null for a probe; feature_norm: mean L2 norm of the features,
-    null where none are used.
-    """
+    """Facts of a result beside backbone, data set, spec and provenance; null where it has none."""
 
     flags: tuple[Flag, ...] = omitted(())
     manifest_hash: Sha256 | None = omitted(None)
@@ -530,11 +526,6 @@ class Question(Frozen):
     weights: Sha256
     images: Images | None
     settings: dict[str, Any]
-
-    @property
-    def stem(self) -> str:
-        """File name without suffix, e.g. hessian-1a2b3c4d."""
-        return f"{self.what}-{self.digest()[:8]}"
 
 
 class Analysis(Frozen):

@@ -11,9 +11,8 @@ A row is an episode, a learning rate of a linear probe, or a probe without train
     predicted              list        the class that each query of an episode was taken for
     lr, curve, ...         see fsbench.core.records.ProbeRecords
 
-Classes and images follow from the number of an episode and the spec, so they are not stored. Arrow
-in zstd is as small as Parquet, is read five times as fast, and a stream that is decompressed as a
-whole is easily bounded.
+Classes and images follow from the number of an episode and the spec. Arrow in zstd is as small as
+Parquet, is read five times as fast, and is easily bounded.
 """
 
 import hashlib

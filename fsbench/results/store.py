@@ -171,7 +171,7 @@ def episode_numbers(loaded: Loaded | None) -> NDArray[np.int64]:
 
 def locate_finding(root: Path, facts: BackboneFacts, question: Question) -> Path:
     folder = root / model_name(facts) / facts.identity[:12] / ANALYSES
-    return folder / f"{question.stem}.json"
+    return folder / f"{question.what}-{question.digest()[:8]}.json"
 
 
 def read_finding(root: Path, facts: BackboneFacts, question: Question) -> Analysis | None:

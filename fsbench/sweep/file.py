@@ -116,4 +116,4 @@ def read_sweep_file(path: Path) -> SweepFile:
     except ValidationFailed as error:
         raise UsageError(error.message, fix=error.fix) from error
     except UsageError as error:
-        raise error.within(path) from None
+        raise UsageError(f"{path}: {error.message}", fix=error.fix) from None

@@ -56,7 +56,8 @@ def test_two_networks_side_by_side(runs: dict[str, str], tmp_path: Path, cli: Co
     for file in records(tmp_path):
         record = Analysis.model_validate_json(file.read_text())
         folder = (Path(record.backbone.ref).name, record.backbone.weights_hash[:12], "analyses")
-        assert file.parts[-4:] == (*folder, f"{record.question.stem}.json")
+        name = f"{record.question.what}-{record.question.digest()[:8]}.json"
+        assert file.parts[-4:] == (*folder, name)
         if record.question.what == "margins":
             smallest[record.backbone.ref] = f"{record.finding.measures[1].value:.4g}"
     (row,) = [line.split() for line in shown.out.splitlines() if "smallest margin" in line]
