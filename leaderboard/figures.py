@@ -42,7 +42,7 @@ from leaderboard.methods import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.simultaneous import tabulate_ranges
 from leaderboard.ranking.stability import Stability
 from leaderboard.ranking.tiers import ALPHA
-from leaderboard.render.figure import make_tier_forest
+from leaderboard.render.figure import INTERVAL, make_tier_forest
 from leaderboard.render.frame import make_frame, name_columns
 from leaderboard.render.notes import to_percent
 from leaderboard.tables import BoardTable
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLAIN = "plain training"
-OVER_PLAIN = f"gain over {PLAIN} (points), 95\N{NO-BREAK SPACE}% interval"
-ON_TARGETS = "mean accuracy on the targets (%), 95\N{NO-BREAK SPACE}% interval"
+OVER_PLAIN = f"gain over {PLAIN} (points), {INTERVAL}"
+ON_TARGETS = f"mean accuracy on the targets (%), {INTERVAL}"
 UP = Symbol("significantly above (Holm)", GAIN, "^")
 DOWN = Symbol("significantly below", LOSS, "v")
 LEVEL = Symbol("not significant")

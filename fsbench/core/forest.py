@@ -66,19 +66,18 @@ class Forest(NamedTuple):
 
 
 def draw_forests(
-    forests: Sequence[Forest],
-    columns: Columns | None = None,
-    title: str = "",
-    symbols: Collection[Symbol] | None = None,
+    forests: Sequence[Forest], columns: Columns | None = None, title: str = ""
 ) -> "Figure":
     """Return forests below one another, with as many panels each, and one legend.
 
-    columns: of a paper; None for a screen; symbols: of the legend, by default those of the marks.
+    columns: of a paper; None for a screen. What is filled in some row is filled in the legend.
     """
     width, panels = plotting.find_width(columns), len(forests[0].panels)
     marks = [mark for forest in forests for panel in forest.panels for mark in panel.marks]
-    symbols = symbols or sorted((mark.symbol for mark in marks), key=lambda s: s.is_hollow)
-    legend = {symbol.label: symbol.properties for symbol in symbols if symbol.label}
+    legend: dict[str, Properties] = {}
+    for symbol in (mark.symbol for mark in marks if mark.symbol.label):
+        if symbol.label not in legend or not symbol.is_hollow:
+            legend[symbol.label] = symbol.properties
     folded = []
     for rows, of_forest, _ in forests:
         counts = [Counter(mark.row for mark in panel.marks) for panel in of_forest]

@@ -35,13 +35,12 @@ if TYPE_CHECKING:
 
 MOST_SERIES = 8
 """Most models that a figure tells apart by colour and shape; more are rows of their own."""
-HOLLOW = Symbol("hollow: not significant", is_hollow=True)
 SYMBOLS = {
     BETTER: Symbol("significantly better (Holm)", GAIN, "^"),
     WORSE: Symbol("significantly worse (Holm)", LOSS, "v"),
     "": Symbol("not significant"),
 }
-INTERVAL = "95\N{NO-BREAK SPACE}% interval"
+INTERVAL = "95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}interval"
 
 
 def draw_tables(
@@ -61,15 +60,12 @@ def draw_tables(
     if by_shots and control is None and (views := [*view_shots(tables, models)]):
         bars = f"the paired gap to {models[0]}" if len(models) > 1 else "the mean"
         return draw_views(views, f"Bars: {INTERVAL} of {bars}", columns)
-    symbols = None
-    made = [make_tier_forest(frame) for frame in frames]
-    if control is not None:
-        made = [make_gap_forest(frame, models) for frame in frames]
-        marks = [mark for forest in made if forest for mark in forest.panels[0].marks]
-        symbols = [mark.symbol._replace(is_hollow=False) for mark in marks]
-        symbols += [HOLLOW] * (len(models) <= MOST_SERIES)
+    made = (
+        make_tier_forest(frame) if control is None else make_gap_forest(frame, models)
+        for frame in frames
+    )
     if forests := [forest for forest in made if forest]:
-        return draw_forests(forests, columns, symbols=symbols)
+        return draw_forests(forests, columns)
     fix = "evaluate all models on the same tasks"
     raise UsageError("no figure: no row has all columns of its table", fix=fix)
 
@@ -148,7 +144,8 @@ def make_gap_forest(frame: ScoreFrame, models: Sequence[str]) -> Forest | None:
     if is_long:
         rows = {mark.row: mark.row for mark in sorted(marks, key=lambda mark: -mark.value)}
     rows = {row: name for row, name in rows.items() if row in {mark.row for mark in marks}}
-    panel = Panel(f"gap to {frame.control} (points), {INTERVAL}", marks, 0.0)
+    hollow = "; hollow: not significant" * any(mark.symbol.is_hollow for mark in marks)
+    panel = Panel(f"gap to {frame.control} (points), {INTERVAL}{hollow}", marks, 0.0)
     return Forest(rows, [panel], frame.table.label) if marks else None
 
 

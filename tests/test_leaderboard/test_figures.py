@@ -152,8 +152,10 @@ def test_gains_stand_in_order_with_interval_value_and_symbol() -> None:
     intervals = [bar for _, _, bars in axes_of(figure).containers for bar in bars]
     assert [[*bar.get_segments()[0][:, 0]] for bar in intervals] == [[1, 3], [-1, 1], [-3, -1]]
     (legend,) = figure.legends
-    meanings = ["significantly above (Holm)", "not significant", "significantly below"]
-    assert [text.get_text() for text in legend.get_texts()] == [*meanings, "one seed: not tested"]
+    meanings = (
+        "significantly above (Holm), one seed: not tested, not significant, significantly below"
+    )
+    assert ", ".join(text.get_text() for text in legend.get_texts()) == meanings, "as in the rows"
 
 
 def test_names_are_whole_and_marks_of_a_row_lie_below_each_other() -> None:
