@@ -13,7 +13,6 @@ from fsbench.core.progress import format_count
 
 if TYPE_CHECKING:
     from leaderboard.badges import Badge
-    from leaderboard.record import BoardFile
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
 TAKEN_FROM_ENTRY = ("name", "pool", "layers", "features", "mean", "std")
@@ -112,7 +111,10 @@ def init(
     """
     from leaderboard.repository import init_board
 
-    print_board(board, init_board(board, official, install_from))
+    file = init_board(board, official, install_from)
+    columns = format_count(len(file.columns or ()), "column")
+    kind = "free" if file.version is None else f"{columns}, {file.date}"
+    typer.echo(f"{board}: {file.title} ({kind})")
     if install_from is None:
         console.log("set the repository variable FSBENCH to what the workflows install")
 
@@ -136,26 +138,6 @@ def readme(board: options.Board) -> None:
     from leaderboard.repository import render_readme
 
     typer.echo(f"rendered {render_readme(board, console.reporter())}")
-
-
-@options.command("leaderboard freeze")
-def freeze(
-    board: options.Board,
-    version: int = Option(1, min=1, help="Version to freeze."),
-) -> None:
-    """Freeze columns, rule and date of your own board as a version that can be cited.
-
-    A digest in board.json reveals a copy that was changed afterwards.
-    """
-    from leaderboard.freeze import freeze_board
-
-    print_board(board, freeze_board(board, version, console.reporter()))
-
-
-def print_board(folder: Path, file: "BoardFile") -> None:
-    columns = format_count(len(file.columns or ()), "column")
-    kind = "free" if file.version is None else f"{columns}, {file.date}"
-    typer.echo(f"{folder}: {file.title} ({kind})")
 
 
 @options.command("leaderboard methods")
