@@ -51,7 +51,7 @@ def choose_analyses(selection: AnalysisSelection) -> AnalysisChoice:
     Raises UnknownName for an analysis or a field, UsageError for a value that does not fit.
     """
     chosen = ANALYSES.names() if ALL in selection.what else tuple(dict.fromkeys(selection.what))
-    texts = group_settings(selection.set, "hessian.top=10")
+    texts = group_settings(selection.set)
     for name in texts.keys() - set(chosen):
         setting = f"{name}.{next(iter(texts[name]))}"
         raise UnknownName("setting", setting, (f"{name}.FIELD" for name in chosen))

@@ -4,10 +4,9 @@
 
     evaluate -> Evaluation.run(task) -> FeatureStore.get -> evaluate_block -> ResultStore.finish
 
-Under `torchrun --nproc-per-node N -m fsbench benchmark ...` rank r computes the blocks of shard r/N
-of every episodic task and every Nth probe, all ranks into one results folder, whose locks merge the
-shards. Features are extracted by the rank that needs them first, while the others wait. At the end
-rank 0 reads all results, and alone reports.
+Under `torchrun --nproc-per-node N -m fsbench benchmark ...` rank r computes shard r/N into the
+results folder of all, whose locks merge the shards. Features are extracted by the rank that needs
+them first, while the others wait. At the end rank 0 reads all results, and alone reports.
 """
 
 import tempfile

@@ -95,6 +95,7 @@ def parse_models(options: ModelOptions) -> list[Model]:
     return list(models.values())
 
 
+FORM = "NAME.SETTING=VALUE, e.g. ridge.lam=10"
 PROBE_PREFIX = "probe"
 PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
     "probe": ("schedule", "select", "epoch", "score"),
@@ -303,15 +304,13 @@ def pool_of(task: TaskId) -> specs.Pool:
     return "full" if task.probe or task.protocol is None else specs.SAMPLING[task.protocol].pool
 
 
-def group_settings(
-    assignments: Iterable[str], form: str = "HEAD.SETTING=VALUE"
-) -> dict[str, dict[str, str]]:
+def group_settings(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return head, probe or analysis -> setting -> value as text. Raise UsageError."""
     values_by_name: dict[str, dict[str, str]] = {}
-    for setting, value in split_assignments(assignments, form):
+    for setting, value in split_assignments(assignments, FORM):
         name, dot, key = setting.partition(".")
         if not dot:
-            raise UsageError(f"'{setting}={value}' sets nothing", fix=f"write {form}")
+            raise UsageError(f"'{setting}={value}' sets nothing", fix=f"write {FORM}")
         if key in values_by_name.setdefault(name, {}):
             raise UsageError(f"{setting} is set twice", fix="set it once")
         values_by_name[name][key] = value

@@ -9,10 +9,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 21_277,
+    "fsbench": 21_257,
     "pretrain": 6_975,
     "protocols": 3_886,
-    "leaderboard": 7_467,
+    "leaderboard": 7_419,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -28,8 +28,8 @@ REFUSED = {
         (f"episodic {NET} -t toy_scan --std nan", "or three such as"),
         (f"episodic {NET} -t toy_scan --heads affin", "linear"),
         (f"episodic {NET} -t toy_scan --heads rigde", "did you mean 'ridge'"),
-        (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lam", "HEAD.SETTING=VALUE"),
-        (f"episodic {NET} -t toy_scan --heads ridge --set lam=1", "HEAD.SETTING=VALUE"),
+        (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lam", "NAME.SETTING=VALUE"),
+        (f"episodic {NET} -t toy_scan --heads ridge --set lam=1", "NAME.SETTING=VALUE"),
         (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lamb=1", "use 'lam'"),
         (f"episodic {NET} -t toy_scan --heads ridge --set ridge.lam=-1", "greater than 0"),
         (
@@ -58,7 +58,6 @@ REFUSED = {
         (f"analyze {NET} --what dormant", "--source"),
         ("pretrain toy/maml --method normal", "only a meta-learner trains on"),
         ("claims reinit_table33", "did you mean 'reinit_table3'"),
-        ("claims reinit_table3 --all", "use one of them"),
         ("ls method", "did you mean 'methods'"),
         ("compare nowhere elsewhere", "--board DIR"),
         ("compare x y --board nowhere", "there is no board at nowhere"),
