@@ -45,10 +45,9 @@ Triple = tuple[float, float, float]
 
 
 class Sampling(NamedTuple):
-    """Choices of a protocol about the images of an episode.
+    """Images of a protocol: all, or the 80 % that STARTUP keeps labelled; and its track.
 
-    pool: all images, or the 80 % that STARTUP keeps labelled; track: whether queries may show a
-    lesion, patient or leaf that the support shows too (classic) or not (disjoint).
+    On the disjoint track no query shows a lesion, patient or leaf of the support.
     """
 
     pool: Pool
@@ -250,11 +249,7 @@ class FittedSpec(Frozen):
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """Settings that differ from the defaults, e.g. lam=10.0, after `transductive`.
-
-        A head of the user states the start of its code, and all settings that it adds itself: their
-        defaults are known to its file alone.
-        """
+        """Settings that differ from the defaults, e.g. lam=10.0; of a user's head all it adds."""
         words = ["transductive"] if self.transductive else []
         fields = (FittedSpec if self.code else type(self)).model_fields
         defaults = {"transductive": self.transductive, "code": self.code}

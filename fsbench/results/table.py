@@ -21,10 +21,7 @@ KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
 def build_tables(results: Sequence[Result], models: Sequence[str] | None = None) -> list[TextTable]:
-    """Return one table per track: two protocols or input sizes share none, and probes have theirs.
-
-    models: the model of each result; by default the name that its reference gives.
-    """
+    """Return one table per track; models: of each result, by default named by its reference."""
     names = models or [model_name(result.backbone) for result in results]
     tracks: dict[Track, list[int]] = {}
     for i, result in enumerate(results):
