@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
@@ -93,11 +94,31 @@ def rename_efficientnet(names: Mapping[str, str], target: Iterable[str]) -> dict
     return {name: re.sub(pattern, rename, new, count=1) for name, new in names.items()}
 
 
+def has_moco_positions(tensor: Tensor) -> bool:
+    """Return whether positions (1, 1 + N, D) are the fixed ones of MoCo v3, and not of MAE.
+
+    Those of the first row of patches are 0 in their first half, of the row, up to its cosines.
+    """
+    plain = tensor.layout == torch.strided and tensor.is_floating_point() and not tensor.is_meta
+    if not plain or tensor.ndim != 3 or tensor.shape[1] < 5 or tensor.shape[2] % 4:
+        return False
+    n = tensor.shape[2] // 4
+    angles = 10000.0 ** -(torch.arange(n) / n)
+    second = torch.cat([torch.zeros(n), torch.ones(n), angles.sin(), angles.cos()])
+    first, _, patch = tensor[0, :3].float()
+    return torch.allclose(patch, second, atol=1e-3) and not first.any()
+
+
 def write_names(states: States) -> str:
-    """Return the dotted names of all tensors, one a line, without wrappers."""
-    tensors = ((w, n) for w, state in states for n, v in state.items() if isinstance(v, Tensor))
-    names = (f"{where}.{name}" for where, name in tensors)
-    return "\n".join(drop_wrappers(name.removeprefix("."))[:LONGEST] for name in names)
+    """Return the dotted names of all tensors, one a line, without wrappers, and marks of values."""
+    lines = []
+    for where, state in states:
+        for name, value in state.items():
+            if isinstance(value, Tensor):
+                lines.append(drop_wrappers(f"{where}.{name}".removeprefix("."))[:LONGEST])
+                if name.endswith("pos_embed") and has_moco_positions(value):
+                    lines.append("moco-v3-positions")
+    return "\n".join(lines)
 
 
 def recognise_layouts(states: States) -> list[Layout]:

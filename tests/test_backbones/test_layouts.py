@@ -1,5 +1,7 @@
 """Published layouts of files: recognition by names, renaming, and what they fix of a network."""
 
+import itertools
+import math
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -110,6 +112,28 @@ def test_moco_v3_has_twelve_heads_unless_the_user_states_others(
         backbones.load_backbone(f"{ref}&nonsense=1")
 
 
+def moco_positions(side: int, width: int) -> Tensor:
+    """As vits.py of MoCo v3 builds them, patch by patch."""
+    omega = [10000 ** (-i / (width // 4)) for i in range(width // 4)]
+    rows = [
+        [f(x * w) for x in patch for f in (math.sin, math.cos) for w in omega]
+        for patch in itertools.product(range(side), repeat=2)
+    ]
+    return torch.tensor([[[0.0] * width, *rows]])
+
+
+def test_converted_files_of_moco_v3_are_told_by_their_positions() -> None:
+    """What its convert_to_deit.py and its linear evaluation write has the names of any ViT."""
+    positions = moco_positions(14, 384)
+    swapped = torch.cat([positions[..., 192:], positions[..., :192]], dim=-1)  # columns first, MAE
+    others = (swapped, torch.zeros(1, 197, 384), torch.ones(1, 4, 384))
+    cases = [(positions, True), (positions.half(), True), *((other, False) for other in others)]
+    for tensor, is_moco in cases:
+        layouts = recognise_layouts([("model", {"module.pos_embed": tensor})])
+        arguments = [layout.arguments_for("vit_small_patch16_224") for layout in layouts]
+        assert arguments == [{"num_heads": 12}] * is_moco
+
+
 def test_fine_tuned_networks_average_their_patches(save: Save) -> None:
     net: Any = network("test_vit", num_classes=10, global_pool="avg")
     path = save({"model": net.state_dict()})
@@ -170,13 +194,13 @@ def test_efficientnets_of_timm_are_told_apart_or_both_are_named(
 
 
 def test_files_of_the_original_authors_are_renamed_by_timm(save: Save) -> None:
-    """Layer scales as DeiT III names them, beside a head and in a part that is named."""
+    """Layer scales as DeiT III names them, beside a head and below a prefix."""
     with stream("deit3"):
         net = nets.randomise(nets.register_vit(classes=3))
     state = {re.sub(r"ls([12])\.gamma$", r"gamma_\1", n): t for n, t in net.state_dict().items()}
     path = save({"model": {**prefixed("backbone.", state), "queue": torch.ones(2)}})
     net.head = nn.Identity()
-    assert_same(f"{path}::model.backbone@py:support.nets:register_vit", net, 32)
+    assert_same(f"{path}@py:support.nets:register_vit", net, 32)
 
 
 @pytest.mark.parametrize(

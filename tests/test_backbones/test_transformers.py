@@ -144,7 +144,6 @@ def test_the_commit_of_a_hub_model_is_recorded(
         ("mobilevit", {"do_flip_channel_order": True, **SIZE}),
         ("mobilevit", {"do_flip_channel_order": False, **SIZE}),
         ("efficientnet", {"include_top": True, "image_std": [0.4785, 0.4732, 0.4743], **SIZE}),
-        ("efficientnet", {"do_normalize": False, **SIZE}),
         ("efficientnet", {"include_top": False, "do_normalize": False, **SIZE}),
         ("efficientnet", {"rescale_offset": True, "rescale_factor": 1 / 127.5, **SIZE}),
         ("convnext", {"crop_pct": 0.875, "size": {"shortest_edge": SIDE}}),
@@ -172,6 +171,7 @@ def test_images_enter_as_the_models_own_processor_hands_them_on(
 @pytest.mark.parametrize(
     ("family", "processor", "message"),
     [
+        ("efficientnet", {"do_normalize": False, **SIZE}, "do_normalize is false.*multiplies by 2"),
         ("vit", {"do_pad": True, "pad_size": {"height": 80, "width": 80}, **SIZE}, "pads images"),
         ("vit", {"image_processor_type": "Nobodys", **SIZE}, "no image processor is read"),
     ],

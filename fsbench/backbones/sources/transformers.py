@@ -153,15 +153,20 @@ def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
     inputs = torch.tensor([[0, 0, 0], [1, 1, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     predicted = black + scale * (inputs.flip(1) if flipped else inputs)
     is_affine = torch.allclose(pixels, predicted[..., None])
+    unscaled = 255 * processor.rescale_factor if processor.do_rescale else 255.0
     if getattr(processor, "do_pad", None) or not is_affine:
-        return replace(stated, problem=f"{name} pads images or mixes their pixels"), False
-    order = [2, 1, 0] if flipped else [0, 1, 2]
-    values: dict[str, Any] = {"mean": -black / scale, "std": 1 / scale}
-    for field, measured in values.items():  # the file's numbers, where these are rounded
-        stat, numbers = measured[order].numpy(), getattr(processor, f"image_{field}", None)
-        is_same = numbers is not None and np.allclose(stat, numbers, ROUNDING, ROUNDING)
-        values[field] = numbers if is_same else stat.round(6).tolist()
-    return Preprocessing.stated(name, **values).over(stated), flipped
+        problem = f"{name} pads images or mixes their pixels"
+    elif processor.do_normalize is False and (scale / unscaled - 1).abs().max() > ROUNDING:
+        problem = f"do_normalize is false, and {name} multiplies by {scale[0] / unscaled:.3g}"
+    else:
+        order = [2, 1, 0] if flipped else [0, 1, 2]
+        values: dict[str, Any] = {"mean": -black / scale, "std": 1 / scale}
+        for field, measured in values.items():  # the file's numbers, where these are rounded
+            stat, numbers = measured[order].numpy(), getattr(processor, f"image_{field}", None)
+            is_same = numbers is not None and np.allclose(stat, numbers, ROUNDING, ROUNDING)
+            values[field] = numbers if is_same else stat.round(6).tolist()
+        return Preprocessing.stated(name, **values).over(stated), flipped
+    return replace(stated, problem=problem), False
 
 
 def stated_size(content: Mapping[str, Any]) -> int | None:
