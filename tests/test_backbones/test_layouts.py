@@ -194,13 +194,13 @@ def test_efficientnets_of_timm_are_told_apart_or_both_are_named(
 
 
 def test_files_of_the_original_authors_are_renamed_by_timm(save: Save) -> None:
-    """Layer scales as DeiT III names them, beside a head and below a prefix."""
+    """Layer scales as DeiT III names them, beside a head and in a part that is named."""
     with stream("deit3"):
         net = nets.randomise(nets.register_vit(classes=3))
     state = {re.sub(r"ls([12])\.gamma$", r"gamma_\1", n): t for n, t in net.state_dict().items()}
     path = save({"model": {**prefixed("backbone.", state), "queue": torch.ones(2)}})
     net.head = nn.Identity()
-    assert_same(f"{path}@py:support.nets:register_vit", net, 32)
+    assert_same(f"{path}::model.backbone@py:support.nets:register_vit", net, 32)
 
 
 @pytest.mark.parametrize(
