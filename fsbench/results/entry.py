@@ -240,8 +240,7 @@ def write_entry(
 ) -> Entry:
     """Write results as an entry, sorted by model and column, and return it.
 
-    controls: identities of the models that are controls; level: of compression; facts: fields of
-    EntryFile that do not follow from the results.
+    controls: identities of models; level: of compression; facts: other fields of EntryFile.
     """
     ordered = in_order(pairs)
     content = outcomes.encode([records for _, records in ordered], level)

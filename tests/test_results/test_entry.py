@@ -21,7 +21,7 @@ from fsbench.core.records import ImageRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import ImageSpec, KnnSpec
 from fsbench.results import assembly, entry, outcomes
-from fsbench.results.entry import ENTRY_FILE, make_file, read_entry, write_entry
+from fsbench.results.entry import ENTRY_FILE, read_entry, write_entry
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_loaded, read_verified
 
@@ -102,18 +102,6 @@ def test_an_entry_comes_back_equal_in_any_order(
     again = write_entry(folder, data.draw(st.permutations(list(made.values()))), controls,
                         declaration=fakes.DECLARATION)  # fmt: skip
     assert again.digest == written.digest
-
-
-def test_equal_facts_in_another_order_are_stated_once() -> None:
-    """As those of a run, in memory and read back from its file."""
-    result, _ = make("a", 1, "isic")
-    sources = [{"mean": "the run", "std": "the run"}, {"std": "the run", "mean": "the run"}]
-    both = [
-        result.model_copy(update={"backbone": result.backbone.model_copy(update={"stated_by": by})})
-        for by in sources
-    ]
-    file = make_file(both, (), outcomes="0" * 64)
-    assert (len(file.models), [line.model for line in file.results]) == (1, [0, 0])
 
 
 KILLS = [("outcomes", "end", 20), (ENTRY_FILE, "end", 20), ("outcomes", "clean", 40)]
