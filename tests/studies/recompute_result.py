@@ -1,18 +1,19 @@
-"""Recompute one result of the pilot study without fsbench.
+"""Recompute one result of the pilot study or of the board of real backbones without fsbench.
 
-    PYTHONPATH=tests python -m studies.recompute_result RUN EPISODES IMAGES ENTRY COLUMN
+    PYTHONPATH=tests python -m studies.recompute_result NETWORK EPISODES IMAGES ENTRY COLUMN
 
-RUN: folder of a pilot run, for its model.safetensors; EPISODES: the file that `fsbench episodes
+NETWORK: folder of a pilot run, for its model.safetensors, or the file of an EfficientNet-Lite, for
+the network of the package efficientnet-lite-pytorch; EPISODES: the file that `fsbench episodes
 export` wrote; IMAGES: the folder that the paths in it are relative to; ENTRY: folder of an entry or
 of the results of a model; COLUMN: what the name of its column begins with, such as
 eurosat:5w1s/linear. Of an entry of several seeds, the result is that of the run of this name.
 
-The script imports nothing of fsbench. It uses a timm network with the run's weights, torchvision's
-transforms and, for each episode, a torch.nn head trained by torch.optim.SGD batch by batch. Only
-the initial head and the order of its batches are drawn from the same random streams as in fsbench,
-so that episodes can be compared one by one; float32 rounding may flip a query now and then. The two
-agree if at most one query in 200 differs, at most three in one episode, and the means differ by
-less than .05 points.
+The script imports nothing of fsbench. It uses the network with the weights of the file, PIL and,
+for each episode, a torch.nn head trained by torch.optim.SGD batch by batch, scikit-learn's logistic
+regression, or the nearest class mean. Only the initial head and the order of its batches are drawn
+from the same random streams as in fsbench, so that episodes can be compared one by one; float32
+rounding may flip a query now and then. The two agree if at most one query in 200 differs, at most
+three in one episode, and the means differ by less than .05 points.
 """
 
 import hashlib
@@ -28,12 +29,13 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.torch import load_file
+from sklearn.linear_model import LogisticRegression
 from timm.models.resnet import BasicBlock, ResNet
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-SIDE = 32
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+LITE_MEAN, LITE_STD = (127 / 255,) * 3, (128 / 255,) * 3
 EPOCHS, BATCH = 100, 4
 SGD = {"lr": 0.01, "momentum": 0.9, "dampening": 0.9, "weight_decay": 0.001}
 SHARE, QUERIES, POINTS = 1 / 200, 3, 0.05
@@ -47,6 +49,15 @@ class StoredResult(NamedTuple):
     dataset: str
     episode: dict[str, Any]
     correct: NDArray[np.bool_]
+
+    @property
+    def head(self) -> str:
+        return re.split("[/@]", self.column)[-2]
+
+    @property
+    def side(self) -> int:
+        """Side of the images (px)."""
+        return int(self.column.split(" ")[1].removesuffix("px"))
 
 
 def read_result(entry: Path, column: str, run: str) -> StoredResult:
@@ -67,7 +78,20 @@ def read_result(entry: Path, column: str, run: str) -> StoredResult:
     return StoredResult(line["column"], dataset, spec, right.reshape(len(rows), -1))
 
 
-def network(weights: dict[str, Tensor]) -> nn.Module:
+def network(file: Path, side: int) -> nn.Module:
+    """Return the network of a pilot run or of an EfficientNet-Lite, with normalisation."""
+    if file.is_dir():
+        return nn.Sequential(v2.Normalize(MEAN, STD), pilot(load_file(file / "model.safetensors")))
+    from efficientnet_lite_pytorch import EfficientNet
+
+    name = file.name.rpartition("-")[0]
+    lite = EfficientNet.from_name(name, image_size=side)  # pads for this size
+    lite.load_state_dict(torch.load(file, weights_only=True))
+    lite._dropout, lite._fc = nn.Identity(), nn.Identity()
+    return nn.Sequential(v2.Normalize(LITE_MEAN, LITE_STD), lite).eval()
+
+
+def pilot(weights: dict[str, Tensor]) -> nn.Module:
     """Return the pilot network without its head: four stages of one block, 3x3 stem of stride 2."""
     width = len(weights["conv1.weight"])
     channels = tuple(width << stage for stage in range(4))
@@ -78,20 +102,19 @@ def network(weights: dict[str, Tensor]) -> nn.Module:
     return made.eval()
 
 
-def features(net: nn.Module, images: Path, names: list[str]) -> dict[str, Tensor]:
+def features(net: nn.Module, side: int, images: Path, names: list[str]) -> dict[str, Tensor]:
     """Return the feature vector of each file by its name."""
-    side = int(1.15 * SIDE)
-    pixels = v2.Compose(
-        [
-            v2.Resize((side, side), antialias=True),
-            v2.CenterCrop(SIDE),
-            v2.PILToTensor(),
-            v2.ToDtype(torch.float32, scale=True),
-            v2.Normalize(MEAN, STD),
-        ]
-    )
+
+    def read(name: str) -> Tensor:
+        """Return pixels (1, 3, side, side) in [0, 1]: a square, then its centre."""
+        image, large = Image.open(images / name).convert("RGB"), int(1.15 * side)
+        start = round((large - side) / 2)
+        square = image.resize((large, large), Image.Resampling.BILINEAR)
+        part = np.asarray(square.crop((start, start, start + side, start + side)))
+        return torch.from_numpy(part.copy()).permute(2, 0, 1)[None].float() / 255
+
     with torch.no_grad():
-        return {n: net(pixels(Image.open(images / n).convert("RGB"))[None])[0] for n in names}
+        return {name: net(read(name))[0] for name in names}
 
 
 def words(n: int, *names: str | int) -> NDArray[np.uint64]:
@@ -114,14 +137,28 @@ def untrained(dim: int, n_way: int, *names: str | int) -> nn.Linear:
 
 
 def episode(
-    support: Tensor, query: Tensor, n_way: int, names: tuple[str | int, ...]
+    head: str, support: Tensor, query: Tensor, n_way: int, names: tuple[str | int, ...]
 ) -> NDArray[np.bool_]:
-    """Train a head and return which queries it classifies correctly.
+    """Fit a head and return which queries it classifies correctly.
 
     support: features (n_way * k, D); query: features (n_way * q, D).
     """
+    labels = torch.arange(n_way).repeat_interleave(len(support) // n_way)
+    truth = torch.arange(n_way).repeat_interleave(len(query) // n_way)
+    if head == "logistic":
+        unit = [nn.functional.normalize(part).double().numpy() for part in (support, query)]
+        return (
+            LogisticRegression(max_iter=1000).fit(unit[0], labels).predict(unit[1]) == truth.numpy()
+        )
+    if head == "centroid":
+        means = support.reshape(n_way, -1, support.shape[1]).mean(dim=1)
+        return (torch.cdist(query, means).argmin(dim=1) == truth).numpy()
+    return (train(support, labels, n_way, names)(query).argmax(dim=1) == truth).numpy()
+
+
+def train(support: Tensor, labels: Tensor, n_way: int, names: tuple[str | int, ...]) -> nn.Module:
+    """Return a linear head that was trained by SGD."""
     n = len(support)
-    labels = torch.arange(n_way).repeat_interleave(n // n_way)
     head = untrained(support.shape[1], n_way, *names)
     sgd = torch.optim.SGD(head.parameters(), **SGD)
     for keys in words(EPOCHS * n, *names, "head-order").reshape(EPOCHS, n):
@@ -129,13 +166,12 @@ def episode(
             sgd.zero_grad()
             nn.functional.cross_entropy(head(support[rows]), labels[rows]).backward()
             sgd.step()
-    truth = torch.arange(n_way).repeat_interleave(len(query) // n_way)
-    return (head(query).argmax(dim=1) == truth).numpy()
+    return head
 
 
-def main(run: Path, episodes: Path, images: Path, entry: Path, column: str) -> int:
+def main(file: Path, episodes: Path, images: Path, entry: Path, column: str) -> int:
     """Print both means and whether they agree; return 1 if they do not."""
-    result = read_result(entry, column, run.name)
+    result = read_result(entry, column, file.name)
     spec = json.dumps(result.episode, sort_keys=True, separators=(",", ":"))
     stream = hashlib.sha256(spec.encode()).hexdigest()
     drawn = [json.loads(line) for line in episodes.read_text().splitlines()]
@@ -144,10 +180,11 @@ def main(run: Path, episodes: Path, images: Path, entry: Path, column: str) -> i
         for e in drawn
     ]
     files = sorted({name for names in parts for part in names for name in part})
-    vectors = features(network(load_file(run / "model.safetensors")), images, files)
+    vectors = features(network(file, result.side), result.side, images, files)
     plain = np.array(
         [
             episode(
+                result.head,
                 *(torch.stack([vectors[name] for name in part]) for part in names),
                 len(e["class_ids"]),
                 (stream, result.dataset, e["index"]),
