@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from support import studies
+from support import real, studies
 
 from fsbench.api.listing import Row, rows
 from fsbench.claims import list_statements
-from leaderboard.figures import write_figures
+from leaderboard.figures import write_figures, write_stability
 from leaderboard.methods import read_method_boards
 
 DOCUMENTS = (
@@ -27,10 +27,11 @@ DOCUMENTS = (
     "protocols/README.md",
     "leaderboard/README.md",
     "leaderboard/studies/pilot/README.md",
+    "leaderboard/studies/real/README.md",
     "leaderboard/studies/regime/README.md",
 )
 """Documents with generated tables, relative to the root of the repository."""
-DRAWN = (studies.PILOT, studies.REGIME)
+DRAWN = (studies.PILOT, real.REAL, studies.REGIME)
 """Studies with figures."""
 MEASURED = Path(__file__).resolve().parents[1] / "benchmarks/measured.json"
 """File of the last `make benchmarks`, which fills the table of speed."""
@@ -103,13 +104,17 @@ TABLES: dict[str, Callable[[], str | studies.Table]] = {
     "published": list_published,
     "speed": draw_speed,
     **studies.TABLES,
+    **real.TABLES,
 }
 
 
 def draw_shown(study: Path, folder: Path) -> None:
     """Draw the figures that the README of a study shows."""
     text = (study / "README.md").read_text(encoding="utf8")
-    for path in write_figures(read_method_boards(study / "entries"), folder):
+    drawn = write_figures(read_method_boards(study / "entries"), folder)
+    if "stability.svg" in text:
+        drawn += write_stability(real.compare_choices(), folder)
+    for path in drawn:
         if f"figures/{path.name}" not in text:
             path.unlink()
 
