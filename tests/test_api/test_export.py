@@ -202,9 +202,12 @@ def test_a_card_that_exists_keeps_its_other_parts(
         "  - task: {type: image-classification}\n    dataset: {name: Beans, type: beans}\n"
         "    metrics:\n    - {type: accuracy, value: 7}\n---\n# Net\n\nAbout it.\n"
     )
-    for _ in range(2):
-        cli("export", tmp_path / "results", "-o", out)
+    cli("export", tmp_path / "results", "-o", out)
+    with (out / "README.md").open("a") as file:
+        file.write("\n## More\n")
+    cli("export", tmp_path / "results", "-o", out)
     card = ModelCard.load(out / "README.md")
+    assert card.text.endswith("\n## More\n")
     assert card.data.license == "bsd-3-clause"
     assert card.data.tags == ["mine"]
     assert [e.dataset_name for e in card.data.eval_results] == ["Beans"]
