@@ -110,7 +110,7 @@ def test_results_are_a_sequence_and_a_frame(both: fsbench.Results) -> None:
     assert frame["n_way"].isna().tolist() == [False, True, False, True]
     assert frame["images"].notna().tolist() == [False, True, False, True]
     text, page = repr(both), both._repr_html_()
-    assert text.startswith("results: linear@ibm 32px")
+    assert text.startswith("results ibm 32px: linear@ibm")
     assert all(part in text for part in (TASK, "fsbench-toy_resnet-random0"))
     assert "mine" in page
     assert "<script" not in page
