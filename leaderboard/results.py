@@ -9,7 +9,7 @@ from fsbench.results.outcomes import digest_records
 from fsbench.results.table import distinct_labels
 from fsbench.results.verification import read_loaded
 from leaderboard.columns import column_order
-from leaderboard.networks import Network, number_seeds
+from leaderboard.entry_networks import Network, number_seeds
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.submission import common_name, recipe_key

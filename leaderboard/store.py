@@ -38,6 +38,7 @@ from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
 from leaderboard.badges import Verdict, read_badges
 from leaderboard.columns import complete_columns
+from leaderboard.entry_networks import Network, group_networks, is_control
 from leaderboard.history import (
     HISTORY_FILE,
     VERIFICATIONS_FILE,
@@ -47,7 +48,6 @@ from leaderboard.history import (
     now,
     read_json_lines,
 )
-from leaderboard.networks import Network, group_networks, is_control
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import compact
 from leaderboard.ranking.seeds import FEWEST_POOLED

@@ -13,7 +13,7 @@ from fsbench.core.schema import OF_ITS_MACHINE, BackboneFacts, Declaration
 from fsbench.results.assembly import SAME_BACKBONE
 from fsbench.results.entry import Loaded, read_entry
 from fsbench.results.verification import AGAIN, Problem, find_entries
-from leaderboard.networks import Network, group_networks
+from leaderboard.entry_networks import Network, group_networks
 
 MAX_FILES = 5000
 MAX_TOTAL = 256 * 2**20

@@ -17,12 +17,12 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, FeatureCost, Result
 from fsbench.core.statistics import Score
 from fsbench.core.tasks import ColumnId, Track
-from fsbench.results.table import collapse_notes, combine_costs, rule_notes, warn_of_scale
+from fsbench.results.table import collapse_notes, combine_costs, rule_notes, warn_of_feature_scale
 from leaderboard.badges import FAILED, OWN_CODE, SELF_REPORTED
 from leaderboard.columns import TrackColumns, split_by_track
 from leaderboard.eligibility import describe_failures, explain_exclusion
+from leaderboard.entry_networks import Network
 from leaderboard.near_copies import find_suspicions, list_results
-from leaderboard.networks import Network
 from leaderboard.published import PublishedEntry, select_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
@@ -163,7 +163,7 @@ class BoardTable:
     def warning(self) -> str:
         """That accuracies may measure the scale of features; empty if nothing suggests it."""
         networks = (network for row in self.rows.values() for network in row.networks)
-        return warn_of_scale(
+        return warn_of_feature_scale(
             {n.name: {result.column: result for (result,) in n.results.values()} for n in networks}
         )
 

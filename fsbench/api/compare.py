@@ -28,7 +28,7 @@ from fsbench.core.statistics import episodes_needed, sign_flip
 from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.core.tasks import ColumnId, TaskPattern, Track, short_name, strip_digest
 from fsbench.results.entry import Loaded
-from fsbench.results.table import shorten_columns, warn_of_scale
+from fsbench.results.table import shorten_columns, warn_of_feature_scale
 from fsbench.results.verification import read_loaded
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
@@ -350,7 +350,7 @@ def compare_track(
         self_reported=tuple(
             side for side, x in zip(SIDES, (a, b), strict=True) if columns & x.self_reported
         ),
-        warning=warn_of_scale(
+        warning=warn_of_feature_scale(
             {s: {x.column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
     )

@@ -31,7 +31,7 @@ BRIEF = {
     "heads": ("head", "does"),
     "analyses": ("analysis", "finds", "needs"),
     "boards": ("board", "date", "data sets", "heads"),
-    "entries": ("entry", "kind", "results"),
+    "published": ("entry", "results"),
 }
 """Columns of the table of a listing, where --json has more."""
 NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
@@ -266,11 +266,10 @@ def boards() -> list[Row]:
     return rows
 
 
-def entries() -> list[Row]:
-    """Entries published in papers."""
+def published() -> list[Row]:
+    """Numbers published in papers, which boards show and do not rank."""
     return [
-        {"entry": e.name, "kind": "published", "source": e.source, "results": len(e.cells)}
-        for e in load_published()
+        {"entry": e.name, "source": e.source, "results": len(e.cells)} for e in load_published()
     ]
 
 
@@ -280,4 +279,4 @@ def summary(docstring: str | None) -> str:
 
 
 LISTED = (methods, recipes, datasets, protocols, heads, backbones, models, analyses, boards)
-LISTINGS: dict[str, Callable[[], list[Row]]] = {f.__name__: f for f in (*LISTED, entries)}
+LISTINGS: dict[str, Callable[[], list[Row]]] = {f.__name__: f for f in (*LISTED, published)}

@@ -42,11 +42,11 @@ def recompute(entry: BoardEntry, board: str) -> list[str]:
         groups.setdefault(key, []).append(loaded)
     lines = [f"# entry {shlex.quote(entry.name)}; data sets: --data or FSBENCH_DATA"]
     for results in groups.values():
-        lines += make_lines(entry, results, board)
+        lines += write_commands(entry, results, board)
     return lines
 
 
-def make_lines(entry: BoardEntry, results: Sequence[Loaded], board: str) -> Iterator[str]:
+def write_commands(entry: BoardEntry, results: Sequence[Loaded], board: str) -> Iterator[str]:
     """Yield the lines for results of one network and environment of an entry."""
     made, facts = results[0].result.provenance, results[0].result.backbone
     yield f"# {describe_environment(made)}"

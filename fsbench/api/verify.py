@@ -38,7 +38,7 @@ from fsbench.results.entry import Loaded
 from fsbench.results.provenance import describe_changes, environment_of
 from leaderboard import badges
 from leaderboard.badges import OWN_CODE, Badge, ColumnCheck, FlipCount
-from leaderboard.networks import Network
+from leaderboard.entry_networks import Network
 from leaderboard.signatures import require_key
 from leaderboard.store import Board, BoardEntry
 from protocols import EPISODIC, episodes_per_block

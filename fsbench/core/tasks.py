@@ -301,7 +301,7 @@ def user_data_name(ref: str) -> str:
         return ref
     full = ref
     if ref.startswith(FOLDER):
-        folder, bits = split_folder(ref)
+        folder, bits = parse_folder(ref)
         full = f"{folder}?bits={bits}" if bits else str(folder)
     return f"{short_name(ref)}+{hashlib.sha256(full.encode()).hexdigest()[:8]}"
 
@@ -312,7 +312,7 @@ def short_name(ref: str) -> str:
     Random draws are keyed by it, so a folder gives the same episodes wherever it lies.
     """
     if ref.startswith(FOLDER):
-        ref = f"folder-{split_folder(ref)[0].name}"
+        ref = f"folder-{parse_folder(ref)[0].name}"
     elif ref.startswith(HUB):
         source = re.split("[?@]", ref.removeprefix(HUB))[0]
         ref = f"hub-{Path(source).name if source[:1] in {'/', '.', '~'} else source}"
@@ -326,7 +326,7 @@ def strip_digest(name: str) -> str:
     return re.sub(r"^((?:folder|hub)-.*)\+[0-9a-f]{8}$", r"\1", name)
 
 
-def split_folder(ref: str) -> tuple[Path, int | None]:
+def parse_folder(ref: str) -> tuple[Path, int | None]:
     """Return the absolute path of folder:DIR[?bits=N], and N. Raise UsageError for other text."""
     parts = _QUERIED.fullmatch(ref.removeprefix(FOLDER))
     text, query = parts.groups(default="") if parts else ("", "")

@@ -59,7 +59,7 @@ def refuse_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        require_content(path)
+        refuse_placeholder(path)
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
 
@@ -211,7 +211,7 @@ def match_names(
     return {name: match for match, name in name_by_class.items()}
 
 
-def require_content(path: Path) -> None:
+def refuse_placeholder(path: Path) -> None:
     """Raise DataError for a pointer, broken link or web page in place of a file's content."""
     stand_in = None
     if path.is_symlink() and not path.exists():
@@ -243,7 +243,7 @@ def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]
 
     Raises DataError naming the file for a missing or repeated column and a row of another length.
     """
-    require_content(path)
+    refuse_placeholder(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             delimiter = "\t" if path.suffix == ".tab" else ","  # as Dataverse serves tables

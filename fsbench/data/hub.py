@@ -75,7 +75,7 @@ class HubReference:
             )
         except (OSError, ValueError, DatasetsError) as error:
             for file in files.list_files(self.folder) if self.folder else ():
-                files.require_content(Path(self.repo) / file)
+                files.refuse_placeholder(Path(self.repo) / file)
             raise DataError(
                 f"cannot load {self.repo} through Hugging Face datasets: {error}",
                 fix="check the name and the network, or give the files: --data NAME=DIR",

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.tasks import FOLDER, short_name, split_folder, user_data_name
+from fsbench.core.tasks import FOLDER, parse_folder, short_name, user_data_name
 from fsbench.data import files
 from fsbench.data.assembly import ImageRow, Notes, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
@@ -26,7 +26,7 @@ VAL = ("val", "valid", "validation", "test")
 
 def load_folder_target(ref: str) -> TargetDataset:
     """Load folder:DIR as a target. Raise DataError like `read_class_tree`."""
-    folder, bits = split_folder(ref)
+    folder, bits = parse_folder(ref)
     tree = read_class_tree(folder, LAYOUT)
     rows = list_tree_rows(tree, folder)
     dataset = assemble_custom(ref, tree.classes, rows, LAYOUT, tree.notes)
@@ -38,7 +38,7 @@ def list_folder_source(ref: str) -> SourceListing:
 
     DIR/test is scored once, after training, or validates if there is no DIR/val.
     """
-    folder, bits = split_folder(ref)
+    folder, bits = parse_folder(ref)
     train, test = (files.find_path(folder, part) for part in ("train", "test"))
     val = files.find_first(folder, VAL)
     paths = {"train": train or folder / "train", "val": val or folder / "val"}

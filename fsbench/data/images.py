@@ -16,7 +16,7 @@ from PIL import Image
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import ImageSpec, Interpolation
-from fsbench.data.files import identify_stand_in, require_content, stamp_file
+from fsbench.data.files import identify_stand_in, refuse_placeholder, stamp_file
 from fsbench.data.formats import readable_formats
 
 BROKEN = (
@@ -51,7 +51,7 @@ def decode_rgb(source: Path | bytes, name: str, bits: int | None = None) -> Imag
     except BROKEN as error:
         reason = str(error)
         if isinstance(source, Path):
-            require_content(source)
+            refuse_placeholder(source)
         elif stand_in := identify_stand_in(source[:200]):
             reason = f"it is {stand_in[0]} ({stand_in[1] or 'no image'})"
         raise DataError(

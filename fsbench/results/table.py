@@ -196,7 +196,7 @@ LARGEST_RATIO = 2.0
 """Mean norms of two backbones that differ by more are warned of."""
 
 
-def warn_of_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
+def warn_of_feature_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
     """Return a sentence on entries whose features differ too much in scale; empty if none do.
 
     results: entry -> column -> result; those that record no scale, or do not depend on it, count

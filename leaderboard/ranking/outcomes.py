@@ -59,7 +59,7 @@ class Outcomes:
     def numbering(self) -> int | bytes:
         """Key that equal numbers share: their count for 0..n-1, else their bytes."""
         index = share_numbers(self.index)
-        return index.size if index is count_up(index.size) else index.tobytes()
+        return index.size if index is number_rows(index.size) else index.tobytes()
 
     @property
     def n_seeds(self) -> int:
@@ -193,7 +193,7 @@ def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
         right = choose_rate(records, "held_out").right.astype(np.uint8)
     else:
         right = scored_images(records, result.spec).astype(np.uint8)
-    index = count_up(right.size)
+    index = number_rows(right.size)
     if BALANCED not in result.spec.variant:
         return Outcomes(index, right, draws)
     sizes = np.array([n for n in result.dataset.test_counts if n])
@@ -215,12 +215,12 @@ def identify_draws(images: str, episodes: EpisodeSpec | None) -> str:
 
 def share_numbers(index: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return equal numbers; 0..n-1, which most results have, is one array for all of them."""
-    plain = count_up(index.size)
+    plain = number_rows(index.size)
     return plain if index is plain or (index == plain).all() else index
 
 
 @cache
-def count_up(n: int) -> NDArray[np.int64]:
+def number_rows(n: int) -> NDArray[np.int64]:
     """Return the numbers 0..n-1, read-only."""
     numbers = np.arange(n)
     numbers.flags.writeable = False

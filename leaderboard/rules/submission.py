@@ -24,8 +24,8 @@ from fsbench.results.entry import ENTRY_FILE, Loaded, digest_outcomes, restore_r
 from fsbench.results.names import ANALYSES, BADGES, safe_name
 from fsbench.results.verification import Problem, RuleList, find_problems
 from leaderboard.columns import assign_track, find_column
+from leaderboard.entry_networks import seed_of
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
-from leaderboard.networks import seed_of
 from leaderboard.record import BoardFile
 from leaderboard.rules.changes import read_entry_file
 from leaderboard.store import CHOOSE_NAME, Board

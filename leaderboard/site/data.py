@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from fsbench.core import __version__, plotting
 from fsbench.data.catalog import all_facts
 from leaderboard.badges import SELF_REPORTED
+from leaderboard.entry_networks import Network
 from leaderboard.figures import draw_columns, draw_table_ranks
 from leaderboard.methods import MethodBoard, build_from_table
-from leaderboard.networks import Network
 from leaderboard.ranking.rank_intervals import RankInterval, bootstrap_ranks
 from leaderboard.record import BoardFile
 from leaderboard.render.frame import BEST_RULE, DATASET_TITLES, FLAGS, ScoreFrame, make_frame

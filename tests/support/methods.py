@@ -13,8 +13,8 @@ from support import fakes
 from fsbench.core.io import write_record
 from fsbench.core.schema import BackboneFacts, Training
 from leaderboard.controls import find_shape
+from leaderboard.entry_networks import seed_of
 from leaderboard.methods import RANDOM, MethodBoard, build_method_board
-from leaderboard.networks import seed_of
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import Ranking

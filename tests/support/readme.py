@@ -67,7 +67,7 @@ def list_protocols() -> studies.Table:
 def list_published() -> studies.Table:
     """Return the papers whose figures ship as published entries, one row per paper."""
     entries, results = Counter[str](), Counter[str]()
-    for row in rows("entries"):
+    for row in rows("published"):
         entries[row["source"]] += 1
         results[row["source"]] += row["results"]
     return [{"source": s, "entries": entries[s], "results": results[s]} for s in sorted(entries)]

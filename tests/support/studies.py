@@ -18,8 +18,8 @@ from fsbench.api.listing import Row
 from fsbench.core.schema import Analysis
 from fsbench.core.statistics import holm, paired_by_seed
 from fsbench.core.tasks import ColumnId
+from leaderboard.entry_networks import Network
 from leaderboard.methods import MethodBoard, MethodRow, read_method_boards
-from leaderboard.networks import Network
 from leaderboard.render.md import render_table
 from leaderboard.render.methods import format_gain, format_in_domain, make_gain_table
 from leaderboard.render.notes import to_percent

@@ -68,7 +68,7 @@ def require_use(python: Path, work: Path) -> None:
     fsbench = python.with_name("fsbench")
     run(fsbench, *EPISODES.split())
     require("5w1s" in run(fsbench, "show", "results"), "no result is shown")
-    listed = json.loads(run(fsbench, "ls", "entries", "--json"))
+    listed = json.loads(run(fsbench, "ls", "published", "--json"))
     require(len(listed) == len(PUBLISHED), f"{len(listed)} of {len(PUBLISHED)} entries are listed")
     board = ("--board", ROOT / "leaderboard" / "studies" / "pilot" / "entries")
     shown = run(fsbench, "leaderboard", "show", *board, "--wide")

@@ -13,7 +13,7 @@ from torch import nn
 import fsbench
 from fsbench.core import seeding
 from fsbench.results.entry import Loaded, write_entry
-from fsbench.results.table import warn_of_scale
+from fsbench.results.table import warn_of_feature_scale
 from fsbench.results.verification import read_loaded
 from leaderboard.tables import rank_board
 from protocols.base import Inputs
@@ -90,8 +90,8 @@ def test_compare_warns_where_the_head_depends_on_scale(results: Path, cli: Comma
 def test_results_without_a_norm_stay_valid_and_warn_of_nothing(results: Path) -> None:
     now = {cell.model: cell.result for cell in stored(results, "linear")}
     before = {n: r.model_validate({**r.model_dump(), "feature_norm": None}) for n, r in now.items()}
-    assert warn_of_scale({name: {r.column: r} for name, r in now.items()})
-    assert warn_of_scale({name: {r.column: r} for name, r in before.items()}) == ""
+    assert warn_of_feature_scale({name: {r.column: r} for name, r in now.items()})
+    assert warn_of_feature_scale({name: {r.column: r} for name, r in before.items()}) == ""
     assert not any("feature_norm" in r.model_dump_json() for r in before.values())
 
 

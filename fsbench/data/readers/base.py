@@ -8,7 +8,7 @@ from fsbench.core.specs import Frozen, Pool
 from fsbench.data.assembly import ImageRow, Notes, assemble, missing_error
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import find_path, refuse_unreadable, require_content
+from fsbench.data.files import find_path, refuse_placeholder, refuse_unreadable
 
 UNREADABLE = (
     *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
@@ -37,7 +37,7 @@ def require_path(folder: Path, name: str, facts: DatasetFacts) -> Path:
     path = find_path(folder, name)
     if path is None:
         raise missing_error(folder, name, facts)
-    require_content(path)
+    refuse_placeholder(path)
     return path
 
 
