@@ -5,7 +5,6 @@ are the same for one torch version, CPU capability, thread count and block size
 (protocols/README.md, "Determinism and numerics").
 """
 
-import json
 import statistics
 import time
 from collections import deque
@@ -27,6 +26,7 @@ from fsbench.backbones.kernels import PRECISION, exact_float32, memory_layout
 from fsbench.core import process
 from fsbench.core.arrays import META, ArrayWriter, load_array, lock_folder
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.core.io import read_sealed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import FeatureCost
 from fsbench.core.specs import ImageSpec, digest
@@ -181,7 +181,7 @@ class FeatureStore:
     def read_cost(self, request: FeatureRequest) -> FeatureCost | None:
         """Return the cost that the extraction of these features measured, None if it did not."""
         with suppress(OSError, ValueError, LookupError, TypeError):
-            meta = json.loads((self.locate(request) / META).read_text(encoding="utf8"))
+            meta = read_sealed(self.locate(request) / META)
             return FeatureCost.model_validate(meta["cost"])
         return None
 

@@ -6,7 +6,6 @@ computes it holds <folder>.lock. Nothing is flushed: after a power failure the h
 """
 
 import hashlib
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
 from fsbench.core.errors import FsbenchError
-from fsbench.core.io import write_atomic
+from fsbench.core.io import read_sealed, write_sealed
 from fsbench.core.progress import Reporter
 
 ARRAY, META = "array.npy", "meta.json"
@@ -40,7 +39,7 @@ def read_array(
 ) -> CachedArray | None:
     """Map the array of a folder, copied on write by default; None if it is missing or damaged."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        meta = json.loads((folder / META).read_text(encoding="utf8"))
+        meta = read_sealed(folder / META)
         array = np.load(folder / ARRAY, mmap_mode=mode)
         done = hashlib.sha256(np.ascontiguousarray(array[: meta["rows"]]).data)
         if array.shape == shape and done.hexdigest() == meta["sha256"]:
@@ -110,7 +109,7 @@ class ArrayWriter:
         """Write down what is finished, so that it survives a kill, and what it is about."""
         self.marked = time.monotonic()
         meta = {**(about or {}), "rows": self.rows, "sha256": self.hash.hexdigest()}
-        write_atomic(self.partial / META, json.dumps(meta, indent=1).encode())
+        write_sealed(self.partial / META, meta)
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Publish the complete array, with `about` in its meta.json."""

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed, nearest_names
 from fsbench.core.options import expand_path
 from fsbench.core.progress import console_reporter
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, digest
 
 MAX_JSON = 4 * 2**20
 """Bytes of a JSON file; a Result takes about 4 kB, one with a thousand classes 60 kB."""
@@ -83,6 +83,20 @@ def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file; a reader sees the old content or the new one, never a part."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON of a cache with its checksum, by which a reader notices damage."""
+    sealed = {**content, "checksum": digest(content)}
+    write_atomic(path, json.dumps(sealed).encode())
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read what `write_sealed` wrote. Raise OSError, ValueError for another file."""
+    content = json.loads(path.read_bytes())
+    if not isinstance(content, dict) or content.pop("checksum", None) != digest(content):
+        raise ValueError(f"{path} is damaged")
+    return content
 
 
 def read_table(path: Path) -> Any:

@@ -5,7 +5,6 @@ The fingerprint is the sha-256 over sorted (canonical id, content hash). What wa
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
-from fsbench.core.io import write_atomic
+from fsbench.core.io import read_sealed, write_sealed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.files import refuse_unreadable, stamp_file
@@ -53,7 +52,7 @@ def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT
             advance(len(part))
     fresh = dict(zip(dataset.paths, entries, strict=True))
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
-        write_atomic(store, json.dumps(cached | fresh).encode())
+        write_sealed(store, {"entries": cached | fresh})
     pairs = sorted(zip(dataset.canonical_ids, (str(entry[-1]) for entry in entries), strict=True))
     bits = [f"{dataset.bits} bits"] if dataset.bits else []
     fingerprint = hash_lines([*(f"{image} {sha256}" for image, sha256 in pairs), *bits])
@@ -81,7 +80,7 @@ def make_entry(dataset: TargetDataset, index: int, cached: dict[str, Entry]) -> 
 def read_store(store: Path) -> dict[str, Entry]:
     """Read the cached entries of a folder by path; none of a missing or damaged file."""
     with suppress(OSError, ValueError):
-        return dict(json.loads(store.read_bytes()))
+        return dict(read_sealed(store)["entries"])
     return {}
 
 

@@ -22,7 +22,7 @@ Outcome = dict[str, str]
 MODEL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
 TASKS = ("toy_scan:5w1s", "toy_scan:5w5s")
 CLOCKS = {"started", "seconds", "command", "git_commit", "submitted", "peak_memory_bytes"}
-CLOCKS |= {"date", "entry_digest", "cost", "costs"}
+CLOCKS |= {"date", "entry_digest", "cost", "costs", "checksum"}
 """Fields that differ between equal runs."""
 
 

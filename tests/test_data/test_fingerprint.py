@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import DataError
+from fsbench.core.io import read_sealed, write_sealed
 from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_target
 from fsbench.data.content import hash_contents
 from fsbench.data.source import locate_image
@@ -34,14 +35,15 @@ def test_it_is_the_hash_of_sorted_ids_and_contents(dataset: TargetDataset, tmp_p
 
 def cached_hash(store: Path) -> str:
     """The content hash of one image in the store."""
-    first = next(iter(json.loads(store.read_text()).values()))
+    first = next(iter(read_sealed(store)["entries"].values()))
     return str(first[-1])
 
 
 def test_hashes_are_reused_until_a_file_changes(dataset: TargetDataset, tmp_path: Path) -> None:
     before = hash_contents(dataset, tmp_path / "c").fingerprint
     (store,) = (tmp_path / "c" / "hashes").iterdir()
-    store.write_text(store.read_text().replace(cached_hash(store), "0" * 64))
+    invented = json.dumps(read_sealed(store)).replace(cached_hash(store), "0" * 64)
+    write_sealed(store, json.loads(invented))
     assert hash_contents(dataset, tmp_path / "c").fingerprint != before, "files are not read again"
     for path in (dataset.root / "2750").rglob("*.jpg"):
         os.utime(path)
@@ -72,8 +74,8 @@ def test_images_replaced_at_equal_size_and_mtime_are_hashed_again(
 def test_a_damaged_store_is_written_anew(dataset: TargetDataset, tmp_path: Path) -> None:
     before = hash_contents(dataset, tmp_path).fingerprint
     (store,) = (tmp_path / "hashes").iterdir()
-    whole = store.read_text()
-    for text in ("{", "[]", "", whole[:-1]):
+    whole, sha256 = store.read_text(), cached_hash(store)
+    for text in ("{", "[]", "", whole[:-1], whole.replace(sha256, sha256[::-1])):
         store.write_text(text)
         assert hash_contents(dataset, tmp_path).fingerprint == before
     assert store.read_text() == whole, "the good store is back"
