@@ -25,7 +25,10 @@ MAX_FIGURES = 4
 """Published figures that a table lists; more are counted."""
 BRIEF = {
     "methods": ("method", "does"),
-    "recipes": ("recipe", "method", "architecture", "source", "px", "rounds x epochs", "row"),
+    "recipes": (
+        *("recipe", "method", "architecture", "source", "px", "rounds x epochs"),
+        *("paper", "row", "figure"),
+    ),
     "datasets": ("data set", "domain", "classes", "images", "title"),
     "protocols": ("protocol", "pool", "track", "px"),
     "heads": ("head", "does"),

@@ -140,7 +140,7 @@ def test_meta_learners_and_other_backbones_have_no_head_for_the_source(
         (("-m", "RUN", "--what", "margins", "--set", "margins.smalest=4"), "use 'smallest'"),
         (("-m", "RUN", "--what", "margins", "--set", "margins.smallest=0"), "greater than"),
         (("-m", "RUN", "--what", "margins", "--set", "hessian.top=3"), "margins.FIELD"),
-        (("-m", "RUN", "--what", "margins", "--set", "smallest=3"), "write hessian.top=10"),
+        (("-m", "RUN", "--what", "margins", "--set", "smallest=3"), "write NAME.SETTING=VALUE"),
     ],
 )
 def test_refusals_come_before_any_record(

@@ -36,7 +36,7 @@ def board(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "board"))
 
 
-TEXT, NO_DATE = "text is too long or has invisible", "submitted: Value error, "
+TEXT, NO_DATE = "text is too long, or has outer spaces", "submitted: Value error, "
 FUTURE, VERSION = "no date in the future", "fsbench: String should match"
 VALUES = (
     ("submitted", "yesterday", NO_DATE),
