@@ -38,13 +38,19 @@ Controls = Mapping[ControlKind, Match | str]
 def match_controls(row: Row, named: Sequence[Row]) -> Controls:
     """Return the controls of a row by kind; a random initialization has none.
 
-    named: the rows that the board names as controls; those of the entry itself come first.
+    Weights without a recorded run have random ones alone. named: the rows that the board names as
+    controls; those of the entry itself come first.
     """
-    training = find_training(row.facts)
-    if training is None:
+    if row.facts.random_init is not None:
         return {}
     candidates = [*list_inner_controls(row), *named]
     by_use = {find_use(control.facts): control for control in reversed(candidates)}
+    none = f"the board names no random init of {row.facts.architecture} as a control"
+    untrained = by_use.get(find_shape(row.facts))
+    random_init = Match(row, untrained, is_paired=False) if untrained else none
+    training = row.facts.training
+    if training is None:
+        return {"random_init": random_init}
     normal: Match | str = IS_PLAIN
     if not training.plain:
         normal = match_plain(row, by_use.get(training.conditions()))
@@ -55,9 +61,6 @@ def match_controls(row: Row, named: Sequence[Row]) -> Controls:
         other = "one round: nothing restarts"
     else:
         other = match_plain(row, by_use.get(training.conditions(OTHER[schedule])))
-    none = f"the board names no random init of {row.facts.architecture} as a control"
-    untrained = by_use.get(find_shape(row.facts))
-    random_init = Match(row, untrained, is_paired=False) if untrained else none
     return {"normal": normal, "other_schedule": other, "random_init": random_init}
 
 
@@ -112,10 +115,9 @@ def find_use(facts: BackboneFacts) -> str:
 
     It is the conditions of plain training, or the shape of a random initialization.
     """
-    training = find_training(facts)
-    if training is None:
+    if facts.random_init is not None:
         return find_shape(facts)
-    return training.conditions() if training.plain else ""
+    return facts.training.conditions() if facts.training and facts.training.plain else ""
 
 
 def find_shape(facts: BackboneFacts) -> str:

@@ -35,7 +35,7 @@ from leaderboard.ranking.seeds import (
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.tables import OVERALL, BoardTable, Row, finite_or_none, rank_board
 
-RANDOM = "random init"
+RANDOM, PUBLISHED = "random init", "published weights"
 NO_RUN = "its training is not recorded: no run of fsbench, or results without recipe and cost"
 TESTED = ("seeds", "seeds and episodes")
 """Coverage of the interval of a gain that may be significant: seeds of both sides."""
@@ -85,8 +85,8 @@ class MethodScore(Frozen):
 class MethodRow(Frozen):
     """An entry of the board with its seeds.
 
-    method: names of its methods joined by +, or `random init`; overall: null for a row that lacks a
-    column.
+    method: names of its methods joined by +, `published weights` or `random init`; overall: null
+    for a row that lacks a column.
     """
 
     name: str
@@ -170,16 +170,20 @@ def split_conditions(backbones: Mapping[str, BackboneFacts]) -> dict[str, list[s
 
 
 def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> MethodBoard:
-    """Build the record of some rows of a table. part: what tells them from the other rows."""
-    rows, left_out = dict[str, Row](), dict[str, str]()
-    for name in names:
-        facts = table.rows[name].facts
-        if facts.training is None and facts.random_init is None:
-            left_out[name] = NO_RUN
-        else:
-            rows[name] = table.rows[name]
+    """Build the record of some rows of a table. part: what tells them from the other rows.
+
+    Weights without a recorded run have a row if the board names random ones of their network.
+    """
+    rows = {name: table.rows[name] for name in names}
     named = [rows[name] for name in table.controls if name in rows]
     controls = {name: match_controls(row, named) for name, row in rows.items()}
+    left_out = {
+        name: NO_RUN
+        for name, row in rows.items()
+        if row.facts.training is None and isinstance(controls[name].get("random_init"), str)
+    }
+    for name in left_out:
+        del rows[name], controls[name]
     columns = table.ranking.columns
     groups = {column: [column] for column in columns} | {OVERALL: columns}
     scores = {group: score_methods(rows, controls, of) for group, of in groups.items()}
@@ -211,7 +215,7 @@ def build_row(
     first = trainings[0] if trainings else None
     return MethodRow(
         name=row.name,
-        method="+".join(first.methods) if first else RANDOM,
+        method="+".join(first.methods) if first else PUBLISHED if controls else RANDOM,
         plan=first and first.plan,
         schedule=first and first.view.schedule,
         architecture=row.facts.architecture,

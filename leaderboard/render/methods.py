@@ -5,7 +5,7 @@ from statistics import mean
 
 from fsbench.core.tables import TextTable
 from leaderboard.controls import IS_PLAIN, ControlKind
-from leaderboard.methods import Gain, MethodBoard, MethodRow
+from leaderboard.methods import PUBLISHED, Gain, MethodBoard, MethodRow
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, list_reasons, to_percent
 from leaderboard.tables import group_by_dataset
@@ -106,7 +106,7 @@ def format_gains(row: MethodRow, kinds: Sequence[ControlKind]) -> tuple[str, ...
         "-" if variance is None else to_percent(variance**0.5),
         *(format_gain(score.gains.get(kind) if score else None) for kind in kinds),
         format_in_domain(row),
-        f"{row.costs.get('flops', 0) / 1e12:.4g}",
+        "-" if row.method == PUBLISHED else f"{row.costs.get('flops', 0) / 1e12:.4g}",
     )
 
 

@@ -116,6 +116,11 @@ def test_random_inits_of_the_same_network_are_its_control() -> None:
     match = match_controls(row, [other, control])["random_init"]
     assert match == Match(row, control, is_paired=False)
     assert match_controls(control, [other, control]) == {}
+    (published,) = make_rows(row.facts.model_copy(update={"training": None}))
+    assert match_controls(published, [other, control]) == {
+        "random_init": Match(published, control, is_paired=False)
+    }
+    assert isinstance(match_controls(published, [published])["random_init"], str)
 
 
 def test_controls_are_named_by_the_board_or_part_of_the_entry_and_serve_no_other() -> None:
@@ -306,7 +311,10 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
     assert (one.gains["normal"].covers, one.gains["normal"].seeds) == ("episodes", (0,))
     assert one.variance_seeds is one.ci95_seeds is None
     assert one.gains["random_init"].gap > 0
-    assert list(method_board.left_out) == ["entry-old"]
+    old = rows["published weights"]
+    assert (old.name, [*old.controls], old.costs) == ("entry-old", ["random_init"], {})
+    assert old.overall.gains["random_init"].covers == "episodes"
+    assert method_board.left_out == {}
     assert row.costs == {name: COSTS[name] for name in row.costs}
     assert row.costs["samples"] == 7680
     assert rows["random init"].costs == {}
@@ -316,7 +324,7 @@ def test_tables_say_why_there_is_no_control(board: Path, cli: CommandLine) -> No
     shown = cli("leaderboard", "methods", "--board", board, "--format", "md").out
     for text in (
         *("swr+weight\\_compander", "over normal", "over random init", "folder-blobs"),
-        "entry-old: its training is not recorded",
+        "published weights",
         "equal compute: none; below: none. 1 ",  # two seeds are too few
     ):
         assert text in shown
@@ -324,7 +332,7 @@ def test_tables_say_why_there_is_no_control(board: Path, cli: CommandLine) -> No
     assert shown.count("| entry-llf") == 2, "in two tables"
 
 
-def test_entries_of_unknown_training_are_left_out_with_the_reason() -> None:
+def test_entries_of_unknown_training_without_random_weights_are_left_out() -> None:
     of = {"whole": facts("llf"), "old": fakes.facts(), "timm": fakes.facts(source="timm")}
     rows = {name: run(name, made, a=[0.5]) for name, made in of.items()}
     table = BoardTable("b", ranking=Ranking(("a",)), rows=rows)
