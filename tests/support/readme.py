@@ -17,7 +17,7 @@ from support import real, studies
 
 from fsbench.api.listing import Row, rows
 from fsbench.claims import list_statements
-from leaderboard.figures import write_figures, write_stability
+from leaderboard.figures import write_figures, write_stability, write_tiers
 from leaderboard.methods import read_method_boards
 
 DOCUMENTS = (
@@ -112,8 +112,9 @@ def draw_shown(study: Path, folder: Path) -> None:
     """Draw the figures that the README of a study shows."""
     text = (study / "README.md").read_text(encoding="utf8")
     drawn = write_figures(read_method_boards(study / "entries"), folder)
-    if "stability.svg" in text:
+    if study == real.REAL:
         drawn += write_stability(real.compare_choices(), folder)
+        drawn += write_tiers([*real.rank_real().values()], folder)
     for path in drawn:
         if f"figures/{path.name}" not in text:
             path.unlink()
