@@ -30,6 +30,7 @@ def demo(
     console.show_tables(ranked.tables()[:1])
     console.print_lines(describe_demo(ranked))
     typer.echo(f"board: {board}; its page: {output / SITE / 'index.html'}")
+    typer.echo("real backbones, ranked: leaderboard/studies/real/README.md of the repository")
     if shutil.which("fsbench") is None and sys.prefix != sys.base_prefix:
         typer.echo(f"to call fsbench: source {Path(sys.prefix, 'bin', 'activate')}")
     command = console.suggest("benchmark", "-m", "FILE.pth@ARCH", "-t", "toy", "--shots", "1,5")

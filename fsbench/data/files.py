@@ -147,7 +147,7 @@ class ClassTree(NamedTuple):
         DataError like `list_files`, and for two folders of one class.
         """
         names = [folder.name for folder in list_folders(root) if folder.name not in ignored]
-        classes = tuple(sorted({*map(read_name, names)}) if classes is None else classes)
+        classes = tuple(sorted({*map(compose_name, names)}) if classes is None else classes)
         matches = match_names(names, classes, root, synonyms)
         ids = {name: classes.index(match) for name, match in matches.items()}
         images, others, suffixes = [], [], readable_suffixes()
@@ -178,12 +178,12 @@ def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[s
         names = [name for name in candidates if name != "." or bases == [folder]]
         for tree in (find_path(base, name) for base in bases for name in names):
             folders = list_folders(tree) if tree and tree.is_dir() else []
-            if labels & {read_name(path.name).casefold() for path in folders}:
+            if labels & {compose_name(path.name).casefold() for path in folders}:
                 return tree
     return None
 
 
-def read_name(name: str) -> str:
+def compose_name(name: str) -> str:
     """Return a name as people read it: accents composed (macOS splits them), no outer spaces."""
     return unicodedata.normalize("NFC", name).strip()
 
@@ -196,12 +196,12 @@ def match_names(
     synonyms: classes by other names of theirs. Letter case counts only where two names differ in
     nothing else, as `A` and `a` do. Raises DataError for two names in `where` of one class.
     """
-    exact = {**{read_name(name): name for name in classes}, **synonyms}
+    exact = {**{compose_name(name): name for name in classes}, **synonyms}
     spellings = Counter(map(str.casefold, exact))
     unique = {name.casefold(): c for name, c in exact.items() if spellings[name.casefold()] == 1}
     name_by_class: dict[str, str] = {}
     for name in names:
-        label = read_name(name)
+        label = compose_name(name)
         match = exact.get(label) or unique.get(label.casefold())
         if match and (other := name_by_class.setdefault(match, name)) != name:
             raise DataError(

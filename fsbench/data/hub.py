@@ -17,7 +17,7 @@ from fsbench.core.tasks import HUB, parse_bits, parse_query
 from fsbench.data import files
 from fsbench.data.assembly import ImageRow
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import match_names, read_name
+from fsbench.data.files import compose_name, match_names
 from fsbench.data.image_folder import VAL, assemble_custom
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
@@ -110,8 +110,8 @@ class HubTable:
         if isinstance(features[self.image], ImageFeature):
             self.rows = self.rows.cast_column(self.image, ImageFeature(decode=False))
         names = getattr(features[self.label], "names", None)
-        self.labels = [read_name(str(names[value] if names else value)) for value in values]
-        self.classes = tuple(dict.fromkeys(map(read_name, names or sorted(set(self.labels)))))
+        self.labels = [compose_name(str(names[value] if names else value)) for value in values]
+        self.classes = tuple(dict.fromkeys(map(compose_name, names or sorted(set(self.labels)))))
 
     def list_images(self, classes: tuple[str, ...]) -> list[SourceImage]:
         """List the images, labelled by position in `classes`. Raise DataError for other labels."""
