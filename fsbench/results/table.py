@@ -16,7 +16,10 @@ from fsbench.results.names import ORDER, model_name
 
 SOURCE_ROW, DIFFERENCE = "source (in-domain)", "difference"
 DENSE, LARGEST = "dense", "largest class"
-DIFFERENCE_NOTE = "difference: second minus first model; fsbench compare tests it, paired"
+DIFFERENCE_NOTE = (
+    "difference: second minus first of two models, highest minus lowest of more; fsbench compare "
+    "tests it, paired"
+)
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
@@ -52,7 +55,8 @@ def build_table(results: Sequence[Result], models: Sequence[str], name: str) -> 
         scores = [rows[column].get(label, []) for label in header]
         texts = [" / ".join(map(format_score, several)) or "-" for several in scores]
         means = [several[-1].mean for several in scores if several]
-        difference = f"{100 * (means[1] - means[0]):+.2f}" if len(means) == 2 else "-"
+        gap = means[-1] - means[0] if len(header) == 2 else max(means) - min(means)
+        difference = f"{100 * gap:+.2f}" if len(means) > 1 else "-"
         body.append((text, *texts, difference))
     backbones = {label: r.backbone for label, r in zip(labels, results, strict=True)}
     sources = [backbone.source_accuracy for backbone in backbones.values()]
@@ -60,7 +64,7 @@ def build_table(results: Sequence[Result], models: Sequence[str], name: str) -> 
         body.append((SOURCE_ROW, *("-" if s is None else f"{100 * s:.2f}" for s in sources), "-"))
     words = " ".join(word for word in common.split() if word not in name.split())
     flags = [flag for flag in ORDER if any(flag in result.flags for result in results)]
-    notes = table_notes(results, labels) + [DIFFERENCE_NOTE] * (len(header) == 2)
+    notes = table_notes(results, labels) + [DIFFERENCE_NOTE] * (len(header) > 1)
     table = TextTable(
         " · ".join([f"{name}: {words}" if words else name, *flags]),
         ("task", *header, DIFFERENCE),
@@ -68,7 +72,7 @@ def build_table(results: Sequence[Result], models: Sequence[str], name: str) -> 
         "\n".join(notes),
         optional=(LARGEST, SOURCE_ROW, DIFFERENCE),
     )
-    if len(header) != 2:
+    if len(header) < 2:
         table = table.without(DIFFERENCE)
     for label, backbone in backbones.items():
         of_model = [r for name, r in zip(labels, results, strict=True) if name == label]

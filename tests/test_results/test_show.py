@@ -30,7 +30,7 @@ def test_several_models_stand_side_by_side(tmp_path: Path, cli: CommandLine) -> 
     assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe 32px"]
     assert "results 32px · custom · derived" in shown.out.splitlines()
     assert lines["source (in-domain)"].split()[-3:] == ["25.00", "25.00", "-"]
-    assert "second minus first model" in shown.err
+    assert "second minus first of two models" in shown.err
     assert "as SEAL reports" in shown.err
     assert "timm's tag" not in shown.err
     assert "32 px (timm's tag a1_in1k), mean " in cli("show", tmp_path / "x", "--wide").err
@@ -52,6 +52,15 @@ def test_rows_are_sorted_weights_of_one_name_told_apart_and_collapses_noted(tmp_
         "outputs (kept in the mean)"
     )
     assert note in shown.note
+
+
+def test_of_more_than_two_models_the_difference_is_the_range(tmp_path: Path) -> None:
+    cases = (("a", 0.6), ("b", 0.9), ("c", 0.2))
+    results = [fakes.write(tmp_path, accuracy, name=name) for name, accuracy in cases]
+    means = [result.score.mean for result in results]
+    (shown,) = table.build_tables(results)
+    assert shown.rows[0][-1] == f"{100 * (max(means) - min(means)):+.2f}"
+    assert "highest minus lowest of more" in shown.note
 
 
 def test_merge_and_its_errors_have_codes_and_a_way_out(tmp_path: Path, cli: CommandLine) -> None:
