@@ -202,14 +202,14 @@ def unusual_plan(recipe: Recipe) -> list[str]:
     """
     control, scale = registry.control_recipe(recipe), f"{recipe.scale}/"
     values = flatten_mapping(control.model_dump(mode="json"))
-    own = (f"{scale}normal", recipe.name)
+    nearest = (f"{scale}normal", recipe.name)
     of_scale = [name for name in registry.recipe_names() if name.startswith(scale)]
-    for name in sorted(of_scale, key=lambda name: (*(name != n for n in own), name)):
+    for name in sorted(of_scale, key=lambda name: (*(name != n for n in nearest), name)):
         other = registry.control_recipe(registry.load_recipe(name))
         plain = flatten_mapping(other.replace({"seed": recipe.seed}).model_dump(mode="json"))
         changed = [f"{field}={v}" for field, v in values.items() if v != plain.get(field)]
         if len(changed) <= MAX_FIELDS:
-            return [*([] if name in own else [f"as-{name.removeprefix(scale)}"]), *changed]
+            return [*([] if name in nearest else [f"as-{name.removeprefix(scale)}"]), *changed]
     return [f"fields-{start_of_digest(control)}"]
 
 

@@ -26,7 +26,7 @@ LONGEST = 100
 
 
 class Symbol(NamedTuple):
-    """How marks of one meaning are drawn. label: the meaning; without one, not in the legend."""
+    """Looks of marks of one meaning. label: the meaning; without one, not in the legend."""
 
     label: str = ""
     colour: str = INK

@@ -59,7 +59,7 @@ RC: dict[str, Any] = {
     "pdf.fonttype": 42,
 }
 PRINTED = {"font.size": PRINT, "lines.linewidth": 1.3, "lines.markersize": 4, "axes.linewidth": 0.6}
-"""What differs in a figure for a paper."""
+"""Sizes of a figure for a paper, in points."""
 METADATA = {
     "svg": ("Date", "Creator", "Format", "Type"),
     "png": ("Software",),

@@ -176,7 +176,7 @@ def named_failure(name: object, fix: str) -> Iterator[None]:
     """Raise FsbenchError for whatever the code of others raises while it is imported."""
     try:
         yield
-    except Exception as error:  # it may be anything
+    except Exception as error:  # code of others may raise anything
         raise FsbenchError(
             f"{name} cannot be imported: {explain_failure(error)}", fix=fix
         ) from error

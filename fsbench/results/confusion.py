@@ -19,7 +19,7 @@ MOST_TAKEN = 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Confusion(ShownAsTables):
-    """What queries of each of C classes are taken for by the head of a result.
+    """Classes that queries of each of C classes are taken for by the head of a result.
 
     counts (C, C) int64: queries of the class of a row that were taken for the class of a column;
     possible (C, C) int64: queries of the row's class in the episodes that have both classes.

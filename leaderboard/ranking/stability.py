@@ -1,4 +1,4 @@
-"""Whether the ranking of a board depends on a choice: head, size, shots, protocol or data set.
+"""Stability of a ranking under a choice: of head, size, shots, protocol or data set.
 
 A choice is one table of the board, hence one protocol and input size and mostly one head, with a
 part of its columns: all of them, those of equal ways and shots, those of one data set, or those of

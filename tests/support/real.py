@@ -111,15 +111,15 @@ def list_costs() -> Table:
     for (head, size), table in sorted(rank_real().items(), key=lambda item: -item[0][1]):
         for name, row in table.rows.items() if head == "linear" else ():
             costs = [r.provenance.cost for of in row.results.values() for r in of]
-            known = [cost for cost in costs if cost]
+            measured = [cost for cost in costs if cost]
             lines.append(
                 {
                     "entry": name,
                     "px": str(size),
                     "parameters (M)": f"{row.facts.n_parameters / 1e6:.2f}",
-                    "MACs (M)": f"{(known[0].macs or 0) / 1e6:.1f}",
-                    "images/s": f"{median(cost.images_per_second for cost in known):.3g}",
-                    "memory (MiB)": f"{max(cost.peak_memory_bytes for cost in known) / 2**20:.0f}",
+                    "MACs (M)": f"{(measured[0].macs or 0) / 1e6:.1f}",
+                    "images/s": f"{median(c.images_per_second for c in measured):.3g}",
+                    "memory (MiB)": f"{max(c.peak_memory_bytes for c in measured) / 2**20:.0f}",
                 }
             )
     return lines

@@ -53,17 +53,22 @@ def network(name: str, **options: Any) -> nn.Module:
 
 
 def test_trivial_controls_give_means_of_parts_and_statistics_of_channels() -> None:
-    """Red is 0 left and 1 right, green 0.3, blue 0; the two differ in their identity."""
+    """Red is 0 left and 1 right, green 0.3, blue 0.5; the two differ in their identity."""
     image = torch.zeros(1, 3, 16, 16)
-    image[:, 0, :, 8:], image[:, 1] = 1, 0.3
+    image[:, 0, :, 8:], image[:, 1], image[:, 2] = 1, 0.3, 0.5
     pixels, colour = (backbones.load_backbone(f"control:{n}") for n in ("pixels", "colour"))
     grid = pixels.features(image).view(3, 8, 8)
     halves = [0.0] * 4 + [1.0] * 4
-    assert [grid[c].tolist() for c in (0, 2)] == [[halves] * 8, [[0.0] * 8] * 8]
+    assert [grid[c].tolist() for c in (0, 2)] == [[halves] * 8, [[0.5] * 8] * 8]
     statistics = colour.features(image)[0]
-    assert statistics[:6].tolist() == pytest.approx([0.5, 0.3, 0, 0.5, 0, 0])
+    assert statistics[:6].tolist() == pytest.approx([0.5, 0.3, 0.5, 0.5, 0, 0], abs=1e-6)
     shares = statistics[6:].view(3, 16)
-    assert shares.nonzero().tolist() == [[0, 0], [0, 15], [1, 4], [2, 0]]  # 0.3 is in bin 4.8 of 16
+    assert shares.nonzero().tolist() == [
+        [0, 0],
+        [0, 15],
+        [1, 4],
+        [2, 8],
+    ]  # 0.3 is 4.8 bins, 0.5 is 8
     assert shares[0, [0, 15]].tolist() == [0.5, 0.5]
     assert pixels.facts.identity != colour.facts.identity
     with pytest.raises(UsageError, match="control:colour has no weights"):

@@ -53,8 +53,8 @@ def test_hand_count(tmp_path: Path) -> None:
 def test_a_backbone_is_submitted_as_the_first_block_says_that_selects_it(tmp_path: Path) -> None:
     """One that no block selects is evaluated only."""
     blocks = [{**ENTRY, "only": ["random"], "license": "MIT"}, {**ENTRY, "only": ["*random", "x"]}]
-    given = [{**RANDOM, "name": name} for name in ("random", "more-random", "other")]
-    jobs = graph(tmp_path, methods=("llf",), backbones=given, submit=blocks).jobs.values()
+    backbones = [{**RANDOM, "name": name} for name in ("random", "more-random", "other")]
+    jobs = graph(tmp_path, methods=("llf",), backbones=backbones, submit=blocks).jobs.values()
     made = [job for job in jobs if isinstance(job, SubmissionJob)]
     licenses = {job.name: job.entries.license for job in made}
     assert licenses == {"random": "MIT", "more-random": "Apache-2.0"}
