@@ -63,12 +63,8 @@ def test_trivial_controls_give_means_of_parts_and_statistics_of_channels() -> No
     statistics = colour.features(image)[0]
     assert statistics[:6].tolist() == pytest.approx([0.5, 0.3, 0.5, 0.5, 0, 0], abs=1e-6)
     shares = statistics[6:].view(3, 16)
-    assert shares.nonzero().tolist() == [
-        [0, 0],
-        [0, 15],
-        [1, 4],
-        [2, 8],
-    ]  # 0.3 is 4.8 bins, 0.5 is 8
+    # 0.3 is 4.8 bins, and 0.5 is the edge at which bin 8 starts.
+    assert shares.nonzero().tolist() == [[0, 0], [0, 15], [1, 4], [2, 8]]
     assert shares[0, [0, 15]].tolist() == [0.5, 0.5]
     assert pixels.facts.identity != colour.facts.identity
     with pytest.raises(UsageError, match="control:colour has no weights"):
