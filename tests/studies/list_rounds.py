@@ -2,10 +2,11 @@
 
     python tests/studies/list_rounds.py sweep/runs leaderboard/studies/regime/rounds.csv
 
-One line per run; runs in the list that are not in the folder stay. settings: of the method, where
-they are not the defaults of its class; rounds: validation accuracy in percent at the end of every
-round; training: the least training accuracy of these; ascents: training accuracy in percent after
-each of SEAL's ascents. The script imports nothing of fsbench.
+The lists of searches, search.csv, are written the same way. One line per run; runs in the list
+that are not in the folder stay. settings: of the method, where they are not the defaults of its
+class; rounds: validation accuracy in percent at the end of every round; training: the least
+training accuracy of these; ascents: training accuracy in percent after each of SEAL's ascents.
+The script imports nothing of fsbench.
 """
 
 import json
@@ -30,7 +31,7 @@ def describe_run(folder: Path) -> dict[str, object]:
         "run": folder.name,
         "network": recipe["architecture"],
         "width": recipe["width"],
-        "images_per_class": recipe["source_subset"]["images_per_class"],
+        "images_per_class": (recipe["source_subset"] or {}).get("images_per_class", ""),
         **{name: recipe[name] for name in COPIED},
         "method": method.pop("name"),
         "settings": " ".join(f"{k}={v}" for k, v in method.items() if v is not None),
