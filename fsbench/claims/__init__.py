@@ -3,7 +3,9 @@
 NAME.py defines CLAIM by engine.py; `fsbench claims` lists and runs them. A statement is judged only
 where its condition holds: what the paper's effect needs (over-fitting, an ascent that reaches
 chance, a bound that bites, arms that learn equally) is measured in the same runs, and a run without
-it says nothing about the statement.
+it says nothing about the statement. Conditions and figures are judged by means over seeds. A
+statement that is not reproduced says whose fault that is: not testable at this scale, set-up
+differs, or contradicts the paper.
 Outcomes that were recorded lie in outcomes/, NAME.json and (of `--full`) NAME-full.json.
 """
 
@@ -26,7 +28,7 @@ def load_recorded(name: str, full: bool = False) -> ClaimOutcome | None:
 
 
 def list_statements() -> list[dict[str, str]]:
-    """Return every statement with its condition, the seeds and the recorded verdicts."""
+    """Return every statement: its condition, recorded verdicts and whose fault a miss is."""
     rows = []
     for name in CLAIMS.names():
         card = read_claim_card(name)
@@ -35,6 +37,9 @@ def list_statements() -> list[dict[str, str]]:
         for part, statement in card.statements.items():
             row = {"claim": name, "statement": part, "source": card.source, "says": statement.text}
             row |= {"condition": statement.condition, "seeds": str(card.seeds)}
-            verdicts = [outcome.verdict for outcome in outcomes if outcome.name == part]
-            rows.append(row | {"verdict": "; full: ".join(verdicts)})
+            tested = [outcome for outcome in outcomes if outcome.name == part]
+            row["verdict"] = "; full: ".join(outcome.verdict for outcome in tested)
+            faults = dict.fromkeys(outcome.fault for outcome in tested if outcome.fault)
+            reason = f": {statement.fault_reason}" if faults and statement.fault_reason else ""
+            rows.append(row | {"fault of a miss": "; ".join(faults) + reason})
     return rows

@@ -21,8 +21,11 @@ from fsbench.core.specs import Frozen
 from fsbench.data.catalog import SOURCES, DataRoots
 
 ClaimVerdict = Literal["reproduced", "direction only", "not reproduced", "not testable here"]
+MissFault = Literal["not testable at this scale", "set-up differs", "contradicts the paper"]
+"""Whose fault a miss is: that of a small machine, of the set-up here, or of the paper."""
 OVERALL = (
-    "statement: not testable here if a condition fails; else reproduced if all figures are;"
+    "condition: holds if the mean over seeds meets the bound; its standard error is shown beside."
+    " Statement: not testable here if a condition fails; else reproduced if all figures are;"
     " direction only if at least 9 in 10 figures have at least the published direction; otherwise"
     " not reproduced"
 )
@@ -51,7 +54,10 @@ class ClaimFigure(Frozen):
 
 
 class StatementOutcome(Frozen):
-    """The result of testing one statement; reason: why it has its verdict, in one line."""
+    """The result of testing one statement; reason: why it has its verdict, in one line.
+
+    fault: whose fault it is that the statement is not reproduced, None if it is.
+    """
 
     name: str
     statement: str
@@ -59,6 +65,7 @@ class StatementOutcome(Frozen):
     conditions: tuple[ClaimCondition, ...]
     figures: tuple[ClaimFigure, ...]
     verdict: ClaimVerdict
+    fault: MissFault | None = None
     reason: str
 
 
@@ -74,8 +81,8 @@ class ClaimOutcome(Frozen):
     provenance: Provenance | None = None
 
 
-class PairedDifference(NamedTuple):
-    """Mean over seeds of the paired differences, and its standard error."""
+class SeedMean(NamedTuple):
+    """Mean of a quantity over seeds, and its standard error (0 of a single value)."""
 
     mean: float
     error: float
@@ -92,9 +99,15 @@ class PairedDifference(NamedTuple):
         return judge(what, published, f"{self:{spec}}", self.is_clear, self.mean > 0)
 
 
-def compare_pairs(a: Iterable[float], b: Iterable[float]) -> PairedDifference:
-    differences = [x - y for x, y in zip(a, b, strict=True)]
-    return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
+def average_seeds(values: Sequence[float]) -> SeedMean:
+    """Return the mean of one value a seed, with its standard error."""
+    error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return SeedMean(mean(values), error)
+
+
+def compare_pairs(a: Iterable[float], b: Iterable[float]) -> SeedMean:
+    """Return the mean over seeds of the paired differences a - b."""
+    return average_seeds([x - y for x, y in zip(a, b, strict=True)])
 
 
 def average(values: Iterable[Sequence[float]]) -> list[float]:
@@ -106,13 +119,17 @@ def require(
     what: str,
     relation: Literal["at least", "at most"],
     bound: float,
-    values: Iterable[float],
+    values: Sequence[float],
     unit: str = " %",
 ) -> ClaimCondition:
-    """Require all values to be at least, or at most, the bound; the worst of them is shown."""
-    worst = min(values) if relation == "at least" else max(values)
-    required, ours = f"{relation} {bound:g}{unit}", f"{worst:.3g}{unit}"
-    holds = worst >= bound if relation == "at least" else worst <= bound
+    """Require the mean over seeds to be at least, or at most, the bound.
+
+    values: one a seed, or a single one. The standard error is shown beside the mean.
+    """
+    value = average_seeds(values)
+    shown = f"{value.mean:.4g}" + (f" ± {value.error:.2g}" if len(values) > 1 else "")
+    holds = value.mean >= bound if relation == "at least" else value.mean <= bound
+    required, ours = f"{relation} {bound:g}{unit}", f"{shown}{unit}"
     return ClaimCondition(what=what, required=required, ours=ours, holds=holds)
 
 
@@ -130,8 +147,11 @@ def judge(
 
 
 def judge_gains(what: str, published: str, ours: str, gains: Sequence[float]) -> ClaimFigure:
-    """Return the figure: reproduced if every seed gains, direction only if the mean does."""
-    return judge(what, published, ours, min(gains) > 0, mean(gains) > 0)
+    """Return the figure: reproduced if the mean over seeds of the gain is above twice its error,
+    direction only if it is above 0.
+    """
+    gain = average_seeds(gains)
+    return judge(what, published, f"{ours}; gain {gain:.3g}", gain.is_clear, gain.mean > 0)
 
 
 class Runs(dict[Any, list[Mapping[str, Any]]]):
@@ -141,7 +161,7 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
         chosen = arms if isinstance(arms, list) else [arms]
         return [run[quantity] for arm in chosen for run in self[arm]]
 
-    def compare(self, quantity: str, a: Any, b: Any = None) -> PairedDifference:
+    def compare(self, quantity: str, a: Any, b: Any = None) -> SeedMean:
         """Compare a quantity of two arms, or of one (b None) with 0, seed by seed."""
         values = self.collect(quantity, a)
         others = [0.0] * len(values) if b is None else self.collect(quantity, b)
@@ -150,13 +170,18 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
     def require(
         self, what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
     ) -> ClaimCondition:
-        """Require that the quantity of every run of these arms is at least `least`."""
-        return require(what, "at least", least, self.collect(quantity, arms), unit)
+        """Require the quantity of every arm, mean over seeds, to be at least `least`.
+
+        Of several arms, the one with the least mean is shown.
+        """
+        chosen = arms if isinstance(arms, list) else [arms]
+        by_arm = [self.collect(quantity, arm) for arm in chosen]
+        return require(what, "at least", least, min(by_arm, key=mean), unit)
 
     def require_equal(
         self, what: str, quantity: str, a: Any, b: Any, most: float
     ) -> ClaimCondition:
-        """Require that a quantity of two arms differs by at most `most` points with every seed."""
+        """Require two arms to differ in a quantity by at most `most` points, mean over seeds."""
         pairs = zip(self.collect(quantity, a), self.collect(quantity, b), strict=True)
         return require(what, "at most", most, [abs(x - y) for x, y in pairs], " points")
 
@@ -169,7 +194,9 @@ class ClaimStatement(Frozen):
     """A statement of a paper in one line, the condition that it needs, and the rule of a figure.
 
     colour: the colour images are needed; searched: the settings come from a search for the printed
-    figures, so that agreement is no evidence and the statement stays not reproduced.
+    figures, so that agreement is no evidence and the statement stays not reproduced. fault: whose
+    fault a miss is, by default that of the scale where a condition fails and else of the paper;
+    fault_reason: why, in one sentence.
     """
 
     text: str
@@ -177,6 +204,16 @@ class ClaimStatement(Frozen):
     rule: str
     colour: bool = False
     searched: bool = False
+    fault: MissFault | None = None
+    fault_reason: str = ""
+
+    def blame(self, verdict: ClaimVerdict) -> MissFault | None:
+        """Return whose fault this verdict is, None if the statement is reproduced."""
+        if verdict == "reproduced":
+            return None
+        is_tested = verdict != "not testable here"
+        default: MissFault = "contradicts the paper" if is_tested else "not testable at this scale"
+        return self.fault or default
 
     def assess(
         self, name: str, judgements: Sequence[ClaimCondition | ClaimFigure]
@@ -205,6 +242,7 @@ class ClaimStatement(Frozen):
             conditions=conditions,
             figures=figures,
             verdict=verdict,
+            fault=self.blame(verdict),
             reason=reason,
         )
 

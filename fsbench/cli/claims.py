@@ -46,11 +46,11 @@ def claims(
         console.emit_json({n: o.model_dump(mode="json") for n, o in outcomes.items()})
     elif len(outcomes) > 1:
         verdicts = [
-            [claim, s.name, describe_conditions(s), s.verdict, s.reason]
+            [claim, s.name, describe_conditions(s), s.verdict, s.fault or "", s.reason]
             for claim, outcome in outcomes.items()
             for s in outcome.statements
         ]
-        titles = ("claim", "statement", "condition", "verdict", "reason")
+        titles = ("claim", "statement", "condition", "verdict", "fault of a miss", "reason")
         console.table("verdicts", titles, verdicts)
     else:
         show_outcome(*outcomes.popitem())
@@ -96,7 +96,8 @@ def show_outcome(name: str, outcome: "ClaimOutcome") -> None:
     """Print the statements of one claim, the conditions of each before its figures."""
     from fsbench.claims.engine import OVERALL, read_claim_card
 
-    typer.echo(read_claim_card(name).set_up)
+    card = read_claim_card(name)
+    typer.echo(card.set_up)
     for statement in outcome.statements:
         typer.echo(f"{name}, {statement.name}: {outcome.source}\n{statement.statement}\n")
         rows = [
@@ -107,5 +108,8 @@ def show_outcome(name: str, outcome: "ClaimOutcome") -> None:
         figures = [[f.what, f.published, f.ours, f.verdict] for f in statement.figures]
         console.table("figures", ("figure", "published", "ours", "verdict"), figures)
         typer.echo(f"rule: {statement.rule}")
-        typer.echo(f"verdict: {statement.verdict}\nreason: {statement.reason}\n")
-    typer.echo("\n".join([OVERALL, *outcome.notes]))
+        typer.echo(f"verdict: {statement.verdict}\nreason: {statement.reason}")
+        if statement.fault:
+            because = card.statements[statement.name].fault_reason
+            typer.echo(f"fault of a miss: {statement.fault}{because and f': {because}'}")
+    typer.echo("\n".join(["", OVERALL, *outcome.notes]))

@@ -84,7 +84,7 @@ def draw_speed() -> str:
 
 
 RECIPE = ("recipe", "architecture", "source", "px", "rounds x epochs", "paper", "row", "figure")
-CLAIM = ("claim", "statement", "source", "says", "condition", "seeds", "verdict")
+CLAIM = ("claim", "statement", "source", "says", "condition", "seeds", "verdict", "fault of a miss")
 TABLES: dict[str, Callable[[], str | studies.Table]] = {
     "methods": list_rows("methods", "method", "title", "does", "source"),
     # Those that reproduce a row of a paper, but those of MNIST and CIFAR.
