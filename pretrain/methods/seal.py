@@ -13,20 +13,22 @@ m is the momentum buffer. It is dropped at the round start and again at epoch k,
 recipe's `opt_reset` says: otherwise the momentum of the previous phase would continue.
 Early layers include the parameters of their norm layers. A round is the paper's generation.
 
-| setting       | paper                        | official code | here                         |
-|---------------|------------------------------|---------------|------------------------------|
-| ascent_factor | S = 0.01                     | 0.01          | 0.01; matched in small plans |
-| ascent_share  | k / E = 1/4                  | 1/4           | 1/4                          |
-| ascent_decay  | sign adjusted: true decay -1 | 0             | -1; 0: no decay in ascent    |
-| threshold     | L = 23, first of layer3      | same          | auto: layer3 in a ResNet-50  |
+| setting       | paper                        | official code | here                          |
+|---------------|------------------------------|---------------|-------------------------------|
+| ascent_factor | S = 0.01                     | 0.01          | 0.01; by ratio in small plans |
+| ascent_share  | k / E = 1/4                  | 1/4           | 1/4                           |
+| ascent_decay  | sign adjusted: true decay -1 | 0             | -1; 0: no decay in ascent     |
+| threshold     | L = 23, first of layer3      | same          | auto: layer3 in a ResNet-50   |
 
-An ascent is to make the network's answers random (section 3.2). S times the sum of the learning
-rates over one ascent is 9.43 in the paper: 40 epochs of 3,125 steps. In a plan of fewer steps the
-same S hardly moves a weight, so `pilot/` and `regime/` have the S of the same product. In `toy/` no
-round of three more epochs comes back from that: S = 0.1 reaches chance as S = 3.2 does (8.0 and
-6.9 % on training images, from 37.4 %), and the round ends at 40 instead of 15 % in-domain. The
-accuracy on training images before and after every ascent is in rewrites.jsonl and run.json, with a
-warning where it fell less than half way to chance.
+The ascent makes the network's answers random, and the rest of the round trains it again (section
+3.2). How much of a round is left for that is the ratio
+
+    descent / ascent = (sum of eta_e over descent steps) / (S * sum of eta_e over ascent steps)
+
+of the early layers, 168 in the paper. `toy/`, `pilot/` and `regime/` have an S with a ratio of at
+least 150, and a run warns below 50. In their few steps such an ascent need not reach chance; that
+of seal_long_ascent.py does, by a larger S. The accuracy on training images before and after every
+ascent is in rewrites.jsonl and run.json, with a warning where it fell less than half way to chance.
 
 Differences: round 0 is plain training, as in the official code (eq. 3 alone would ascend there
 too). Ascent flips the gradient and uses the rate S eta, where the official code sets a negative
@@ -34,6 +36,7 @@ rate: the same bits with SGD, and correct for adaptive optimizers too. The flip 
 penalties of other methods, which, like the decay, shrink weights in both phases.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -46,9 +49,17 @@ from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe, seal_rows
+from pretrain.recipes.schedules import sum_rates
 from pretrain.training.context import Context, ParameterGroup
 from pretrain.training.validation import training_accuracy
 from pretrain.weights import surgery
+
+PAPER_RATIO = 168
+"""Descent / ascent of the paper's recipe, see `Seal.descent_ratio`."""
+
+
+def describe_ratio(ratio: float) -> str:
+    return f"Descent / ascent is {ratio:.3g} by learning rates, {PAPER_RATIO} in the paper"
 
 
 class Seal(Method):
@@ -66,10 +77,11 @@ class Seal(Method):
     SOURCE: ClassVar = "SEAL (CVPR 2023), eq. 3; official code amiiir-sarfi/SEAL"
     RANK: ClassVar = ActingOrder.ROUND
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
-    PILOT: ClassVar = {"seal.ascent_factor": 0.24}
-    REGIME: ClassVar = {"seal.ascent_factor": 3.0}
-    TOY: ClassVar = {"seal.ascent_factor": 0.1}
+    PILOT: ClassVar = {"seal.ascent_factor": 0.007}
+    REGIME: ClassVar = {"seal.ascent_factor": 0.02}
+    TOY: ClassVar = {"seal.ascent_factor": 0.007}
     PAPER: ClassVar = seal_rows("seal", 0.5825, 0.5922)
+    LEAST_RATIO: ClassVar = 50  # a run warns if its descent / ascent is below
 
     def check(self, recipe: Recipe) -> None:
         threshold = surgery.find_threshold(recipe, self.threshold)
@@ -99,6 +111,17 @@ class Seal(Method):
         """Return k, the epochs of ascent per round."""
         return int(round(self.ascent_share * recipe.plan.epochs, 9))  # 0.29 * 100 is below 29
 
+    def descent_ratio(self, recipe: Recipe, images: int) -> float:
+        """Return descent / ascent, by sums of learning rates; inf without an ascent.
+
+        images: of the source. It is that of the last round, the least under `single_cycle`, and
+        without drops of `plateau` and early ends of rounds, which make it smaller.
+        """
+        last = recipe.plan.total_rounds - 1
+        ascent = sum_rates(recipe, self.ascent_epochs(recipe), images, last)
+        descent = sum_rates(recipe, recipe.plan.epochs, images, last) - ascent
+        return descent / ascent / self.ascent_factor if ascent * self.ascent_factor else math.inf
+
     def ascending(self, ctx: Context) -> bool:
         """Return whether the next step is an ascent step."""
         return ctx.clock.round > 0 and ctx.clock.epoch < self.ascent_epochs(ctx.recipe)
@@ -110,6 +133,8 @@ class Seal(Method):
     def round_start(self, ctx: Context) -> None:
         threshold = surgery.find_threshold(ctx.recipe, self.threshold)
         ctx.memory["ascent_set"] = list(self.ascent_set(ctx.model, ctx.roles, threshold))
+        if ctx.clock.round == 0:
+            self.warn_of_short_descent(ctx)
         if self.ascending(ctx) and ctx.recipe.loader != "episodes":  # not of tasks
             ctx.memory["accuracy"] = training_accuracy(ctx)
 
@@ -149,9 +174,21 @@ class Seal(Method):
         note = f"training accuracy {before:.1%} before the ascent, {after:.1%} after it"
         ctx.log((), 0.0, note)
         if after > (before + 1 / ctx.classes) / 2:
+            ratio = self.descent_ratio(ctx.recipe, ctx.loader.epoch_size(ctx.clock.stage))
             ctx.report.log(
-                f"warning: {self.name} round {ctx.clock.round}: {note}; it should become random."
-                f" Raise {self.name}.ascent_factor above {self.ascent_factor:g}"
+                f"warning: {self.name} round {ctx.clock.round}: {note}, not at chance. First try"
+                " longer rounds or more steps (plan.epochs, plan.epoch_images): a larger"
+                f" {self.name}.ascent_factor shortens the recovery. {describe_ratio(ratio)}"
+            )
+
+    def warn_of_short_descent(self, ctx: Context) -> None:
+        """Warn if the descent of a round is too short beside its ascent."""
+        ratio = self.descent_ratio(ctx.recipe, ctx.loader.epoch_size(ctx.clock.stage))
+        if ratio < self.LEAST_RATIO:
+            factor = self.ascent_factor * ratio / PAPER_RATIO
+            ctx.report.log(
+                f"warning: {self.name}: networks may not recover. Lower {self.name}.ascent_factor"
+                f" from {self.ascent_factor:g} to {factor:.2g}. {describe_ratio(ratio)}"
             )
 
     def measured(self, memory: Mapping[str, Any]) -> Mapping[str, object]:

@@ -218,7 +218,7 @@ class Refusal:
 REDRAWS = frozenset({"dsd", "fc", "imp", "kels", "llf", "lw", "seal_reinit", "wels", "welsr"})
 REPARAMETRIZATIONS = frozenset({"powerprop", "weight_compander", "weight_norm"})
 INITS = frozenset({"gradinit", "nio"})
-SEALS = frozenset({"seal", "seal_freeze", "seal_reinit", "seal_reverse"})
+SEALS = frozenset({"seal", "seal_freeze", "seal_long_ascent", "seal_reinit", "seal_reverse"})
 META = frozenset({"anil", "maml", "metasgd", "protonet"})
 INNER_LOOPS = META - {"protonet"}
 RESCALERS = frozenset({"swr", "swr_reanchor"})

@@ -73,11 +73,14 @@ def lr_factor(
     return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
 
 
-def sum_rates(recipe: "Recipe", epochs: int, images: int) -> float:
-    """Return the sum of the learning rates over the first epochs of a round on `images` images."""
-    steps = min(images, recipe.plan.epoch_images or images) // recipe.batch_size
+def sum_rates(recipe: "Recipe", epochs: int, images: int, at_round: int = 0) -> float:
+    """Return the sum of the learning rates over the first epochs of a round on `images` images.
+
+    Rounds differ under `single_cycle` alone. Drops of `plateau` cannot be foreseen: there are none.
+    """
+    steps = max(1, min(images, recipe.plan.epoch_images or images) // recipe.batch_size)
     batches = range(steps if recipe.schedule_by == "step" else 1)
-    clocks = [TrainingClock(recipe.plan, 0, e, b) for e in range(epochs) for b in batches]
+    clocks = [TrainingClock(recipe.plan, at_round, e, b) for e in range(epochs) for b in batches]
     factors = [lr_factor(recipe, clock, steps) for clock in clocks]
     return recipe.lr * sum(factors) * steps / len(batches)
 

@@ -20,7 +20,7 @@ def test_another_recipe_is_refused_naming_the_fields(tmp_path: Path) -> None:
         train(tmp_path, "seal", "lr=0.125", "seal.ascent_factor=0.5")
     text = str(caught.value)
     assert "recipe.lr 0.05 -> 0.125" in text
-    assert "recipe.methods.seal.ascent_factor 0.1 -> 0.5" in text
+    assert "recipe.methods.seal.ascent_factor 0.007 -> 0.5" in text
     assert "momentum" not in text
     assert str(tmp_path) in text
     assert (tmp_path / "run.json").read_bytes() == before
