@@ -3,9 +3,10 @@
 A row and its control share everything but their methods (`Training.conditions`), have common seeds,
 and took the same number of steps and images. No other rows are compared. Controls are named by the
 board (`controls` in board.json) or part of the entry itself: what other entries claim has no part.
+The board also says which of them are tuned (`tuned`), as no recipe records a search.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -13,14 +14,17 @@ from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import digest
 from leaderboard.tables import Row, average_rows
 
-ControlKind = Literal["normal", "other_schedule", "random_init"]
-"""Controls of a row. normal: plain training, all else equal; other_schedule: the same, but with a
-learning rate that restarts at every round if the row's does not, and vice versa; random_init: the
-network before any training."""
+ControlKind = Literal["normal", "tuned", "other_schedule", "random_init"]
+"""Controls of a row. normal: plain training, all else equal; tuned: the same, but with searched
+settings; other_schedule: as normal, but with a learning rate that restarts at every round if the
+row's does not, and vice versa; random_init: the network before any training."""
+SEARCHED = ("lr", "weight_decay", "label_smoothing")
+"""Fields of a recipe in which a tuned control may differ from a row."""
 OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")
 """Facts, beside the architecture, that a network shares with its random initialization."""
 IS_PLAIN = "it is plain training itself"
+IS_TUNED = "it is tuned plain training itself"
 
 
 class Match(NamedTuple):
@@ -35,11 +39,12 @@ Controls = Mapping[ControlKind, Match | str]
 """Kind -> the match, or the reason why there is none."""
 
 
-def match_controls(row: Row, named: Sequence[Row]) -> Controls:
+def match_controls(row: Row, named: Sequence[Row], tuned: Collection[str] = ()) -> Controls:
     """Return the controls of a row by kind; a random initialization has none.
 
     Weights without a recorded run have random ones alone. named: the rows that the board names as
-    controls; those of the entry itself come first.
+    controls; those of the entry itself come first. tuned: names of the tuned ones; without any the
+    kind is missing.
     """
     if row.facts.random_init is not None:
         return {}
@@ -52,8 +57,15 @@ def match_controls(row: Row, named: Sequence[Row]) -> Controls:
     if training is None:
         return {"random_init": random_init}
     normal: Match | str = IS_PLAIN
+    searched: Match | str = IS_PLAIN
+    conditions = training.conditions(leave_out=SEARCHED)
+    alike = [c for c in named if tuned and find_use(c.facts, SEARCHED) == conditions]
+    untuned = [control for control in alike if control.name not in tuned]
     if not training.plain:
         normal = match_plain(row, by_use.get(training.conditions()))
+        searched = match_only(row, [control for control in alike if control.name in tuned])
+    elif row.name in tuned and untuned:
+        normal, searched = match_only(row, untuned), IS_TUNED
     schedule = training.view.schedule
     if schedule not in OTHER:
         other: Match | str = f"schedule {schedule} has no counterpart"
@@ -61,7 +73,16 @@ def match_controls(row: Row, named: Sequence[Row]) -> Controls:
         other = "one round: nothing restarts"
     else:
         other = match_plain(row, by_use.get(training.conditions(OTHER[schedule])))
-    return {"normal": normal, "other_schedule": other, "random_init": random_init}
+    tuned_kind: Controls = {"tuned": searched} if tuned else {}
+    return {"normal": normal, **tuned_kind, "other_schedule": other, "random_init": random_init}
+
+
+def match_only(row: Row, controls: Sequence[Row]) -> Match | str:
+    """Return the match with the only one of these controls, whose searched fields may differ."""
+    if len(controls) == 1:
+        return match_plain(row, controls[0])
+    names = ", ".join(control.name for control in controls) or "none"
+    return f"one control equal but for {', '.join(SEARCHED)} is needed, the board names {names}"
 
 
 def match_plain(row: Row, control: Row | None) -> Match | str:
@@ -110,14 +131,16 @@ def find_training(facts: BackboneFacts) -> Training | None:
     return None if facts.random_init is not None else facts.training
 
 
-def find_use(facts: BackboneFacts) -> str:
+def find_use(facts: BackboneFacts, leave_out: Sequence[str] = ()) -> str:
     """Return what the rows share whose control a network may be; empty for a method.
 
-    It is the conditions of plain training, or the shape of a random initialization.
+    It is the conditions of plain training without some fields, or the shape of a random
+    initialization.
     """
     if facts.random_init is not None:
         return find_shape(facts)
-    return facts.training.conditions() if facts.training and facts.training.plain else ""
+    run = facts.training
+    return run.conditions(leave_out=leave_out) if run and run.plain else ""
 
 
 def find_shape(facts: BackboneFacts) -> str:

@@ -3,6 +3,7 @@
 Of a method board (`draw_figures`), in rows that are sorted by the first panel:
 
     gains            gains over plain training, and which of them survive Holm's correction
+    gains_tuned      the same over plain training with searched settings
     targets          gains by data set and shots
     in_domain        accuracy on the targets, and on the source
     in_domain_gains  gains on the source
@@ -38,7 +39,7 @@ from fsbench.core.forest import (
 from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, SERIES, clean_text
 from fsbench.core.progress import format_count
 from leaderboard.controls import ControlKind
-from leaderboard.methods import Gain, MethodBoard, MethodRow
+from leaderboard.methods import TUNED_NORMAL, Gain, MethodBoard, MethodRow
 from leaderboard.ranking.simultaneous import tabulate_ranges
 from leaderboard.ranking.stability import Stability
 from leaderboard.ranking.tiers import ALPHA
@@ -110,6 +111,7 @@ def draw_figures(board: MethodBoard) -> "dict[str, Figure | None]":
     """Return figures by name, None where there is nothing to draw."""
     gained = [row for row in board.rows if row.gain]
     gains = [mark_gain(row, row.gain) for row in gained if row.gain]
+    tuned = [mark_gain(row, row.gain_tuned) for row in board.rows if row.gain_tuned]
     source_gains = [mark_gain(row, row.source_gain) for row in board.rows if row.source_gain]
     accuracies = [mark_accuracy(r, r.overall.mean, r.overall.ci95) for r in board.rows if r.overall]
     in_domain = [
@@ -118,11 +120,13 @@ def draw_figures(board: MethodBoard) -> "dict[str, Figure | None]":
     costs = {row.name: row.costs["flops"] / 1e12 for row in gained}
     cost_marks = [Mark(name, cost, symbol=COST, text=f"{cost:.4g}") for name, cost in costs.items()]
     on_targets = Panel(f"targets: {OVER_PLAIN}", gains, 0.0)
+    on_tuned = Panel(f"targets: gain over {TUNED_NORMAL} (points), {INTERVAL}", tuned, 0.0)
     on_source = Panel(f"source: {OVER_PLAIN}", source_gains, 0.0)
     cost = Panel("operations of a run (TFLOPs)", cost_marks if len({*costs.values()}) > 1 else [])
     accuracy = Panel(ON_TARGETS, accuracies), Panel("accuracy on the source (%)", in_domain)
     panels: dict[str, tuple[str, Sequence[Panel]]] = {
         "gains": (f"Gains on the targets{count_gains(gains)}", [on_targets]),
+        "gains_tuned": (f"Gains on the targets{count_gains(tuned, TUNED_NORMAL)}", [on_tuned]),
         "in_domain_gains": (f"Gains on the source{count_gains(source_gains)}", [on_source]),
         "in_domain": ("Accuracy on the targets and on the source", accuracy),
         "carry": ("Gains on the targets and on the source", [on_targets, on_source]),
@@ -167,10 +171,10 @@ def mark_spread(board: MethodBoard) -> Iterator[Mark]:
                 yield Mark(row.name, 100 * score.mean, 100 * half, symbol, f"±{to_percent(half)}")
 
 
-def count_gains(gains: Sequence[Mark]) -> str:
-    """Return how many of these gains are significant, as the end of a title."""
+def count_gains(gains: Sequence[Mark], control: str = PLAIN) -> str:
+    """Return how many of these gains over a control are significant, as the end of a title."""
     up, down = (sum(mark.symbol == symbol for mark in gains) for symbol in (UP, DOWN))
-    return f": of {len(gains)}, {up} significantly above {PLAIN}, {down} below"
+    return f": of {len(gains)}, {up} significantly above {control}, {down} below"
 
 
 def draw_method_rows(board: MethodBoard, panels: Sequence[Panel], title: str) -> "Figure | None":

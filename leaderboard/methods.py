@@ -2,8 +2,8 @@
 
 With two seeds or more on both sides the interval of a gain covers seeds and episodes
 (ranking/gaps.py); with fewer episodes and, if three rows or more have several seeds, their pooled
-spread (ranking/seeds.py). Runs of one seed share initial weights and batches, so gains over
-`normal` are paired by seed; gains over random initializations are not.
+spread (ranking/seeds.py). Runs of one seed share initial weights and batches, so gains over plain
+training, tuned or not, are paired by seed; gains over random initializations are not.
 
 The records are written to JSON: accuracies, gaps and variances are fractions, unknown values None.
 """
@@ -19,8 +19,15 @@ from pydantic import BeforeValidator, Field
 from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Training
-from fsbench.core.specs import Frozen
-from leaderboard.controls import ControlKind, Controls, Match, find_training, match_controls
+from fsbench.core.specs import Frozen, omitted
+from leaderboard.controls import (
+    IS_TUNED,
+    ControlKind,
+    Controls,
+    Match,
+    find_training,
+    match_controls,
+)
 from leaderboard.ranking.gaps import compute_joint_interval
 from leaderboard.ranking.outcomes import align_outcomes
 from leaderboard.ranking.seeds import (
@@ -35,7 +42,7 @@ from leaderboard.ranking.seeds import (
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.tables import OVERALL, BoardTable, Row, finite_or_none, rank_board
 
-RANDOM, PUBLISHED = "random init", "published weights"
+RANDOM, PUBLISHED, TUNED_NORMAL = "random init", "published weights", "normal (tuned)"
 NO_RUN = "its training is not recorded: no run of fsbench, or results without recipe and cost"
 TESTED = ("seeds", "seeds and episodes")
 """Coverage of the interval of a gain that may be significant: seeds of both sides."""
@@ -85,8 +92,8 @@ class MethodScore(Frozen):
 class MethodRow(Frozen):
     """An entry of the board with its seeds.
 
-    method: names of its methods joined by +, `published weights` or `random init`; overall: null
-    for a row that lacks a column.
+    method: names of its methods joined by +, `normal (tuned)`, `published weights` or `random
+    init`; overall: null for a row that lacks a column.
     """
 
     name: str
@@ -101,6 +108,7 @@ class MethodRow(Frozen):
     overall: MethodScore | None
     source_accuracy: float | None = Field(description="in-domain; mean over the seeds")
     source_gain: Gain | None = Field(description="in-domain, over plain training")
+    source_gain_tuned: Gain | None = omitted(None, description="in-domain, over normal (tuned)")
     self_reported: bool = Field(description="no signed badge covers some result of the entry")
     controls: dict[ControlKind, str] = Field(description="names of the rows that gains are over")
     missing: dict[ControlKind, str] = Field(description="why there is no control of this kind")
@@ -110,6 +118,11 @@ class MethodRow(Frozen):
     def gain(self) -> Gain | None:
         """The overall gain over plain training."""
         return self.overall.gains.get("normal") if self.overall else None
+
+    @property
+    def gain_tuned(self) -> Gain | None:
+        """The overall gain over plain training whose settings were searched."""
+        return self.overall.gains.get("tuned") if self.overall else None
 
 
 class MethodBoard(Frozen):
@@ -126,8 +139,9 @@ class MethodBoard(Frozen):
 
     @property
     def kinds(self) -> list[ControlKind]:
-        """The kinds of control that a row has; plain training in any case."""
+        """The kinds of control that a row has; plain training in any case, `tuned` if a row is."""
         present = {"normal", *chain.from_iterable(row.controls for row in self.rows)}
+        present.update("tuned" for row in self.rows if row.method == TUNED_NORMAL)
         return [kind for kind in get_args(ControlKind) if kind in present]
 
 
@@ -176,7 +190,7 @@ def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> Me
     """
     rows = {name: table.rows[name] for name in names}
     named = [rows[name] for name in table.controls if name in rows]
-    controls = {name: match_controls(row, named) for name, row in rows.items()}
+    controls = {name: match_controls(row, named, table.tuned) for name, row in rows.items()}
     left_out = {
         name: NO_RUN
         for name, row in rows.items()
@@ -187,13 +201,14 @@ def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> Me
     columns = table.ranking.columns
     groups = {column: [column] for column in columns} | {OVERALL: columns}
     scores = {group: score_methods(rows, controls, of) for group, of in groups.items()}
-    source_gains = compute_source_gains(controls)
+    over_plain, over_tuned = (compute_source_gains(controls, k) for k in ("normal", "tuned"))
     built = [
         build_row(
             row,
             controls[name],
             {group: of[name] for group, of in scores.items() if name in of},
-            source_gains.get(name),
+            over_plain.get(name),
+            over_tuned.get(name),
         )
         for name, row in rows.items()
     ]
@@ -208,14 +223,19 @@ def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> Me
 
 
 def build_row(
-    row: Row, controls: Controls, scores: dict[str, MethodScore], source_gain: Gain | None
+    row: Row,
+    controls: Controls,
+    scores: dict[str, MethodScore],
+    source_gain: Gain | None,
+    source_gain_tuned: Gain | None,
 ) -> MethodRow:
     """Return the record of a row. scores: by column, and overall."""
     trainings = [run for n in row.networks if (run := find_training(n.facts))]
     first = trainings[0] if trainings else None
+    method = "+".join(first.methods) if first else PUBLISHED if controls else RANDOM
     return MethodRow(
         name=row.name,
-        method="+".join(first.methods) if first else PUBLISHED if controls else RANDOM,
+        method=TUNED_NORMAL if controls.get("tuned") == IS_TUNED else method,
         plan=first and first.plan,
         schedule=first and first.view.schedule,
         architecture=row.facts.architecture,
@@ -224,6 +244,7 @@ def build_row(
         scores=scores,
         source_accuracy=row.source,
         source_gain=source_gain,
+        source_gain_tuned=source_gain_tuned,
         self_reported=bool(row.self_reported),
         controls={k: m.control.name for k, m in controls.items() if isinstance(m, Match)},
         missing={kind: reason for kind, reason in controls.items() if isinstance(reason, str)},
@@ -314,16 +335,15 @@ def compute_gain(
     )
 
 
-def compute_source_gains(controls: Mapping[str, Controls]) -> dict[str, Gain]:
-    """Return row -> gain over plain training on the source.
+def compute_source_gains(controls: Mapping[str, Controls], kind: ControlKind) -> dict[str, Gain]:
+    """Return row -> gain over plain training on the source, or over the tuned one.
 
     p is adjusted by Holm over the rows with two or more seeds; one seed is no test.
     """
     gains = {
         name: gain
         for name, matches in controls.items()
-        if isinstance(match := matches.get("normal"), Match)
-        and (gain := compute_source_gain(match))
+        if isinstance(match := matches.get(kind), Match) and (gain := compute_source_gain(match))
     }
     return gains | adjust_gains({name: gain for name, gain in gains.items() if gain.n > 1})
 

@@ -88,6 +88,9 @@ class BoardFile(Frozen):
     controls: tuple[Name, ...] = omitted(
         (), description="entries that gains are over, each for the plan that it has; not frozen"
     )
+    tuned: tuple[Name, ...] = omitted(
+        (), description="those of `controls` with searched settings (controls.py); not frozen"
+    )
     pooled: tuple[Name, ...] = omitted(
         (),
         description="entries whose spread between seeds is pooled: the first three of several "

@@ -102,7 +102,7 @@ class Row:
 class BoardTable:
     """The rows of one track of a board, by name, in order of rank.
 
-    controls: rows that gains are over; notes: sentences for a caption.
+    controls, tuned: rows that gains are over; notes: sentences for a caption.
     """
 
     name: str
@@ -111,6 +111,7 @@ class BoardTable:
     ranking: Ranking = field(default_factory=Ranking)
     rows: Mapping[str, Row] = field(default_factory=dict, repr=False, compare=False)
     controls: tuple[str, ...] = ()
+    tuned: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -224,6 +225,7 @@ def rank_table(file: BoardFile, groups: Sequence[NetworkGroup], table: TrackColu
         ranking=ranking,
         rows={entry.name: rows[entry.name] for entry in ranking.entries},
         controls=file.controls,
+        tuned=file.tuned,
         notes=tuple(notes),
     )
 

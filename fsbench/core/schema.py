@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -156,14 +156,15 @@ class Training(Frozen):
         """Digest of all but name and seed, and of the source: equal for seeds of one method."""
         return self._digest_without("name", "seed")
 
-    def conditions(self, schedule: str | None = None) -> str:
+    def conditions(self, schedule: str | None = None, leave_out: Sequence[str] = ()) -> str:
         """Return the digest of what runs matched in compute share, or with another schedule.
 
-        Name, seed and methods may differ, and batches count as tasks of as many images.
+        Name, seed and methods may differ, and batches count as tasks of as many images. leave_out:
+        further fields of the recipe that may differ.
         """
         changes = {"loader": "batches"} if self.view.loader == "episodes" else {}
         changes |= {} if schedule is None else {"schedule": schedule}
-        return self._digest_without("name", "seed", "methods", **changes)
+        return self._digest_without("name", "seed", "methods", *leave_out, **changes)
 
     def _digest_without(self, *names: str, **changes: str) -> str:
         """Return the digest of recipe and source without some fields, and with others changed."""

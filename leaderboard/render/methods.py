@@ -1,17 +1,18 @@
 """A method board as tables of text: gains, and gains by data set, in percent and points."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
 
 from fsbench.core.tables import TextTable
-from leaderboard.controls import IS_PLAIN, ControlKind
-from leaderboard.methods import PUBLISHED, Gain, MethodBoard, MethodRow
+from leaderboard.controls import IS_PLAIN, IS_TUNED, SEARCHED, ControlKind
+from leaderboard.methods import PUBLISHED, TUNED_NORMAL, Gain, MethodBoard, MethodRow
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, list_reasons, to_percent
 from leaderboard.tables import group_by_dataset
 
 HEADINGS: dict[ControlKind, str] = {
     "normal": "over normal",
+    "tuned": f"over {TUNED_NORMAL}",
     "other_schedule": "over normal, other schedule",
     "random_init": "over random init",
 }
@@ -25,6 +26,7 @@ GAIN_NOTE = (
     "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds). TFLOPs: "
     "operations of one pretraining run."
 )
+TUNED_NOTE = f"{TUNED_NORMAL}: plain training, all else equal, with searched {', '.join(SEARCHED)}."
 COVERED = {"seeds and episodes": " s", "pooled seeds and episodes": " p"}
 """Marks of intervals of gains, by what they cover."""
 ONE_SEED_GAIN = f"{ONE_SEED} one pretraining seed: a difference of seeds passes for a gain."
@@ -55,18 +57,26 @@ def mark_name(row: MethodRow) -> str:
 
 
 def describe_gains(boards: Sequence[MethodBoard]) -> str:
-    """Return which gains over plain training are significant; empty where there are none."""
-    gains = {row.name: row.gain for board in boards for row in board.rows if row.gain}
+    """Return which gains over plain training, tuned or not, are significant; empty without any."""
+    rows = [row for board in boards for row in board.rows]
+    gains = {row.name: row.gain for row in rows if row.gain}
+    tuned = {row.name: row.gain_tuned for row in rows if row.gain_tuned}
     if not gains:
         return ""
-    significant = {name: gain.gap for name, gain in gains.items() if gain.significant}
-    above = name_few([name for name, gap in significant.items() if gap > 0])
-    below = name_few([name for name, gap in significant.items() if gap < 0])
     several = sum(len(gain.seeds) > 1 for gain in gains.values())
+    over_tuned = f" Significantly above {TUNED_NORMAL}: {name_significant(tuned)}." * bool(tuned)
     return (
-        f"Significantly above plain training of equal compute: {above}; below: {below}. {several} "
-        f"of {len(gains)} entries have the several seeds that this needs."
+        f"Significantly above plain training of equal compute: {name_significant(gains)}."
+        f"{over_tuned} {several} of {len(gains)} entries have the several seeds that this needs."
     )
+
+
+def name_significant(gains: Mapping[str, Gain]) -> str:
+    """Return the rows with a significant gain, then those with a loss, e.g. lw; below: none."""
+    gaps = {name: gain.gap for name, gain in gains.items() if gain.significant}
+    above = name_few([name for name, gap in gaps.items() if gap > 0])
+    below = name_few([name for name, gap in gaps.items() if gap < 0])
+    return f"{above}; below: {below}"
 
 
 def name_few(names: Sequence[str]) -> str:
@@ -79,17 +89,19 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     kinds = board.kinds
     columns = ("entry", "method", "plan", "seeds", "overall", "sd seeds")
     headings = [HEADINGS[kind] for kind in kinds]
+    in_domain = ["in-domain", *[f"in-domain {HEADINGS['tuned']}"] * ("tuned" in kinds)]
     notes = [GAIN_NOTE]
+    notes += [TUNED_NOTE] * ("tuned" in kinds)
     notes += [SELF_NOTE] * any(row.self_reported for row in board.rows)
     finding = describe_gains([board])
     one_seed = any(len(row.seeds) == 1 for row in board.rows)
     return TextTable(
         make_title(board, "methods"),
-        (*columns, *headings, "in-domain", "TFLOPs"),
+        (*columns, *headings, *in_domain, "TFLOPs"),
         tuple(format_gains(row, kinds) for row in board.rows),
         "\n".join([*notes, *list_notes(board)]),
         (*[finding] * bool(finding), *[ONE_SEED_GAIN] * one_seed),
-        optional=("TFLOPs", "in-domain", "plan", "method", "sd seeds", *reversed(headings[1:])),
+        optional=("TFLOPs", *in_domain[::-1], "plan", "method", "sd seeds", *headings[:0:-1]),
     )
 
 
@@ -106,6 +118,7 @@ def format_gains(row: MethodRow, kinds: Sequence[ControlKind]) -> tuple[str, ...
         "-" if variance is None else to_percent(variance**0.5),
         *(format_gain(score.gains.get(kind) if score else None) for kind in kinds),
         format_in_domain(row),
+        *[format_gain(row.source_gain_tuned)] * ("tuned" in kinds),
         "-" if row.method == PUBLISHED else f"{row.costs.get('flops', 0) / 1e12:.4g}",
     )
 
@@ -154,6 +167,6 @@ def list_notes(board: MethodBoard) -> Iterator[str]:
     """Yield why rows have no control and entries no row, one sentence for each reason."""
     for kind in board.kinds:
         reasons = {row.name: row.missing[kind] for row in board.rows if kind in row.missing}
-        needed = {name: reason for name, reason in reasons.items() if reason != IS_PLAIN}
+        needed = {n: why for n, why in reasons.items() if why not in (IS_PLAIN, IS_TUNED)}
         yield from list_reasons(HEADINGS[kind].capitalize(), needed)
     yield from list_reasons("Left out", board.left_out)

@@ -108,10 +108,13 @@ def make_rows(*entries: BackboneFacts | Sequence[BackboneFacts]) -> tuple[Row, .
     )
 
 
-def build_board(columns: Sequence[str], runs: Sequence[Row]) -> MethodBoard:
+def build_board(
+    columns: Sequence[str], runs: Sequence[Row], tuned: Sequence[str] = ()
+) -> MethodBoard:
     """The board of these runs, the seeds of each recipe as an entry; it names all as controls.
 
-    An entry is called by its method if it is the only one of it, else by its first run.
+    An entry is called by its method if it is the only one of it, else by its first run. tuned:
+    names of the entries whose settings were searched.
     """
     by_recipe: dict[str, list[Row]] = {}
     for one in runs:
@@ -131,6 +134,7 @@ def build_board(columns: Sequence[str], runs: Sequence[Row]) -> MethodBoard:
         ranking=Ranking(tuple(columns)),
         rows=rows,
         controls=tuple(rows),
+        tuned=tuple(tuned),
     )
     return build_method_board(table, "", rows)
 

@@ -7,7 +7,7 @@ tests/studies/list_rounds.py writes.
 import gzip
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import mean, variance
@@ -19,9 +19,9 @@ from fsbench.core.schema import Analysis
 from fsbench.core.statistics import holm, paired_by_seed
 from fsbench.core.tasks import ColumnId
 from leaderboard.entry_networks import Network
-from leaderboard.methods import MethodBoard, MethodRow, read_method_boards
+from leaderboard.methods import TUNED_NORMAL, Gain, MethodBoard, MethodRow, read_method_boards
 from leaderboard.render.md import render_table
-from leaderboard.render.methods import format_gain, format_in_domain, make_gain_table
+from leaderboard.render.methods import HEADINGS, format_gain, format_in_domain, make_gain_table
 from leaderboard.render.notes import to_percent
 from leaderboard.store import Board
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Table = list[Row]
 """Rows with equal columns."""
+NamedBoards = Sequence[tuple[str | int, MethodBoard]]
+"""Method boards by network, or by images per class."""
 STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
 PILOT, REGIME = STUDIES / "pilot", STUDIES / "regime"
 PACKED = "analyses.jsonl.gz"
@@ -54,14 +56,15 @@ REGIME_MEASURES = {
     "mean prediction depth (blocks)": "prediction depth (blocks)",
     "largest eigenvalue": "largest Hessian eigenvalue",
 }
-MEASURED_METHODS = ("normal", "dsd", "l2", "lw", "seal", "wels", "welsr")
+MEASURED_METHODS = ("normal", TUNED_NORMAL, "dsd", "l2", "lw", "seal", "wels", "welsr")
 """Methods of the regime study whose networks its page compares."""
-ROUND_METHODS = ("normal", "fc", "llf", "lw", "seal")
+ROUND_METHODS = ("normal", TUNED_NORMAL, "fc", "llf", "lw", "seal")
 """Methods of the regime study whose rounds its page discusses."""
 ROUNDS = 7
 HEADS = ("linear", "centroid", "logistic")
 SUBSET = 25
 """Images per class of the study, beside which others are compared."""
+OVER_TUNED = HEADINGS["tuned"]
 
 
 def pilot_gains() -> str:
@@ -186,6 +189,12 @@ def list_networks() -> list[tuple[str, MethodBoard]]:
     return [(name, board) for (name, images), board in read_regime().items() if images == SUBSET]
 
 
+def list_tuned() -> set[str]:
+    """Return the entries of the regime study that are tuned plain training."""
+    rows = (row for board in read_regime().values() for row in board.rows)
+    return {row.name for row in rows if row.method == TUNED_NORMAL}
+
+
 def name_network(architecture: str) -> str:
     return architecture.removeprefix("fsbench/").partition("@")[0]
 
@@ -202,9 +211,7 @@ def regime_images() -> Table:
     return make_gains("images per class", sorted(boards.items()), methods)
 
 
-def make_gains(
-    label: str, boards: Iterable[tuple[str | int, MethodBoard]], methods: Collection[str] = ()
-) -> Table:
+def make_gains(label: str, boards: NamedBoards, methods: Collection[str] = ()) -> Table:
     """Return the gains of the rows of some boards, or of some methods. label: of the boards."""
     return [
         {
@@ -214,12 +221,25 @@ def make_gains(
             "in-domain (gain)": format_in_domain(row),
             "targets": to_percent(row.overall.mean) if row.overall else "-",
             "gain": format_gain(row.gain),
+            **(format_tuned_gains(row) if has_tuned_control(boards) else {}),
             **{head: format_head_gain(row, head) for head in HEADS},
         }
         for key, board in boards
         for row in board.rows
         if (method := describe_method(row)) in methods or not methods
     ]
+
+
+def has_tuned_control(boards: NamedBoards) -> bool:
+    return any("tuned" in board.kinds for _, board in boards)
+
+
+def format_tuned_gains(row: MethodRow) -> Row:
+    """Return the gains over tuned plain training, in-domain and on the targets."""
+    return {
+        f"in-domain {OVER_TUNED}": format_gain(row.source_gain_tuned),
+        f"gain {OVER_TUNED}": format_gain(row.gain_tuned),
+    }
 
 
 def describe_method(row: MethodRow) -> str:
@@ -241,16 +261,31 @@ def format_head_gain(row: MethodRow, head: str) -> str:
 
 def regime_carry() -> Table:
     """Return how gains in-domain go with gains on the targets, over the methods of a network."""
+    return correlate_boards(list_networks())
+
+
+def correlate_boards(boards: NamedBoards) -> Table:
+    """Return the correlations of a network's gains over plain training, and over the tuned one."""
+    lines: Table = []
+    for network, board in boards:
+        line = correlate_gains([(row.source_gain, row.gain) for row in board.rows])
+        if has_tuned_control(boards):
+            tuned = correlate_gains([(r.source_gain_tuned, r.gain_tuned) for r in board.rows])
+            line |= {f"{header} {OVER_TUNED}": text for header, text in tuned.items()}
+        if line["Pearson's r"] != "-":
+            lines.append({"network": network, **line})
+    return lines
+
+
+def correlate_gains(pairs: Iterable[tuple[Gain | None, Gain | None]]) -> Row:
+    """Return how many gains have both sides, and their correlations from three on."""
     from scipy.stats import pearsonr, spearmanr
 
-    lines: Table = []
-    for network, board in list_networks():
-        gains = [(r.source_gain.gap, r.gain.gap) for r in board.rows if r.source_gain and r.gain]
-        if len(gains) > 2:
-            r, rho = (f(*zip(*gains, strict=True))[0] for f in (pearsonr, spearmanr))
-            texts = {"Pearson's r": f"{r:.2f}", "Spearman's rho": f"{rho:.2f}"}
-            lines.append({"network": network, "methods": len(gains), **texts})
-    return lines
+    gaps = [(source.gap, target.gap) for source, target in pairs if source and target]
+    r, rho = "-", "-"
+    if len(gaps) > 2:
+        r, rho = (f"{f(*zip(*gaps, strict=True))[0]:.2f}" for f in (pearsonr, spearmanr))
+    return {"methods": len(gaps), "Pearson's r": r, "Spearman's rho": rho}
 
 
 def regime_power() -> Table:
@@ -260,6 +295,8 @@ def regime_power() -> Table:
         gains = {
             "in-domain": [row.source_gain for row in board.rows],
             "targets": [row.gain for row in board.rows],
+            f"in-domain {OVER_TUNED}": [row.source_gain_tuned for row in board.rows],
+            f"targets {OVER_TUNED}": [row.gain_tuned for row in board.rows],
         }
         for what, some in gains.items():
             if by_seed := [gain.by_seed for gain in some if gain and len(gain.by_seed) > 2]:
@@ -287,6 +324,8 @@ def regime_rounds() -> Table:
     from pandas import read_csv
 
     runs = read_csv(REGIME / "rounds.csv")
+    entries = runs.run.str.replace(r"-s\d+$", "", regex=True)
+    runs["method"] = runs.method.mask(entries.isin(list_tuned()), TUNED_NORMAL)
     rounds = runs["rounds"].str.split(expand=True).astype(float)
     is_shown = runs.method.isin(ROUND_METHODS) & (runs.schedule == "constant")
     is_shown &= (runs.images_per_class == SUBSET) & (rounds.notna().sum(axis=1) == ROUNDS)
@@ -314,6 +353,7 @@ def regime_analyses() -> Table:
             {"network": network, "method": method}
             | {title: texts.get(method, "-") for title, texts in columns.items()}
             for method in MEASURED_METHODS
+            if method != TUNED_NORMAL or method in {*measures.method}
         ]
     return lines
 
@@ -322,14 +362,17 @@ def read_measures() -> "DataFrame":
     """Return the measures of the study's runs: network, method, measure, seed, value."""
     from pandas import DataFrame
 
-    rows = []
+    board, rows = Board.open(REGIME / "entries"), []
+    tuned = {n.facts.weights_hash for name in list_tuned() for n in board.entry(name).networks}
     for analysis in read_analyses(REGIME):
         training = analysis.backbone.training
         if training is None or training.view.schedule != "constant":
             continue
         view, subset = training.view, training.view.source_subset
         if subset and subset.images_per_class == SUBSET and len(view.plan.stages) == 1:
-            run = (name_network(analysis.backbone.architecture), "+".join(training.methods))
+            is_tuned = analysis.backbone.weights_hash in tuned
+            method = TUNED_NORMAL if is_tuned else "+".join(training.methods)
+            run = (name_network(analysis.backbone.architecture), method)
             rows += [(*run, m.name, view.seed, float(m.value)) for m in analysis.finding.measures]
     return DataFrame(rows, columns=["network", "method", "measure", "seed", "value"])
 

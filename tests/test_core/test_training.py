@@ -61,6 +61,9 @@ def test_seeds_are_of_one_composition_settings_and_restarts_are_not() -> None:
     )
     assert one.composition == seed.composition != lam.composition
     assert one.conditions() == lam.conditions()
+    fast = fakes_methods.training(lr=0.2)
+    assert one.conditions(leave_out=["lr"]) == fast.conditions(leave_out=["lr"])
+    assert one.conditions(leave_out=["batch_size"]) != fast.conditions(leave_out=["batch_size"])
     once = fakes_methods.training(schedule="single_cycle")
     assert one.conditions("single_cycle") == once.conditions() != one.conditions()
 

@@ -35,11 +35,13 @@ from leaderboard.controls import (
     match_controls,
     select_seeds,
 )
+from leaderboard.figures import draw_figures
 from leaderboard.methods import (
     NO_RUN,
     Gain,
     MethodBoard,
     MethodRow,
+    build_from_table,
     build_method_board,
     compute_gain,
     compute_gains,
@@ -48,7 +50,8 @@ from leaderboard.methods import (
 from leaderboard.ranking.seeds import compute_seed_interval
 from leaderboard.ranking.tiers import Ranking
 from leaderboard.render.methods import make_tables
-from leaderboard.tables import BoardTable, Row
+from leaderboard.store import Board
+from leaderboard.tables import BoardTable, Row, rank_tracks
 
 Seeds = BackboneFacts | Sequence[BackboneFacts]
 """Facts of an entry, or of each of its seeds."""
@@ -390,6 +393,83 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
         ("◦ a", "normal", "3 rounds x 4 epochs, cosine"),
         ("◦ b", "normal", "3 rounds x 4 epochs, single_cycle"),
     ]
+
+
+SEARCHED = {"lr": 0.05, "weight_decay": 0.01, "label_smoothing": 0.1}
+TUNED_RUNS: dict[str, tuple[BackboneFacts, list[float]]] = {
+    "normal": (facts(), [0.5, 0.3]),
+    "tuned": (facts(**SEARCHED), [0.6, 0.4]),
+    "untuned": (facts(lr=7.0), [0.1, 0.1]),
+    "llf": (facts("llf"), [0.6, 0.5]),
+    "swr": (facts("swr", **SEARCHED), [0.4, 0.4]),
+    "seal": (facts("seal", schedule="step"), [0.9, 0.9]),
+    "lw": (facts("lw", steps=100), [0.9, 0.9]),
+}  # fmt: skip
+"""Facts and accuracies of entries; a stranger trained swr with the tuned settings."""
+
+
+def build_tuned_board(*names: str, tuned: Sequence[str] = ("tuned",)) -> MethodBoard:
+    """The board of some of these runs by name; plain training is named as controls."""
+    rows = {name: run(name, one, **{PROBE: of}) for name, (one, of) in TUNED_RUNS.items()}
+    rows = {name: rows[name] for name in names}
+    plain = tuple(n for n in names if TUNED_RUNS[n][0].training.plain and n != "untuned")
+    table = BoardTable("b", ranking=Ranking((PROBE,)), rows=rows, controls=plain)
+    return build_method_board(replace(table, tuned=tuple(tuned)), "", rows)
+
+
+def list_gaps(board: MethodBoard) -> dict[str, dict[str, float]]:
+    """The gains over plain training, tuned or not, by row and kind, in points."""
+    return {
+        row.name: {kind: round(100 * gain.gap, 6) for kind, gain in row.overall.gains.items()}
+        for row in board.rows
+    }
+
+
+def test_gains_are_also_over_tuned_plain_training_that_the_board_names() -> None:
+    """What others submit has no part: swr has the settings of `tuned`, `untuned` is no control."""
+    board = build_tuned_board(*TUNED_RUNS)
+    assert list_gaps(board) == {
+        "seal": {}, "lw": {}, "normal": {}, "untuned": {}, "tuned": {"normal": 10.0},
+        "llf": {"normal": 15.0, "tuned": 5.0}, "swr": {"normal": -10.0, "tuned": -10.0},
+    }  # fmt: skip
+    rows = {row.name: row for row in board.rows}
+    methods = [rows[name].method for name in ("normal", "tuned", "untuned", "llf")]
+    assert methods == ["normal", "normal (tuned)", "normal", "llf"]
+    ours, other = (rows[name].overall.gains["tuned"] for name in ("llf", "swr"))
+    assert [ours.p_holm, other.p_holm] == statistics.holm([ours.p, other.p])
+    table, _ = make_tables(board)
+    assert table.columns[6:8] == ("over normal", "over normal (tuned)")
+    shown = {row[0]: row[6:8] for row in table.rows}
+    assert shown["◦ llf"][1].startswith("+5.00")
+    assert shown["◦ tuned"][1] == shown["◦ normal"][0] == "-"
+    assert "Over normal (tuned), seal: one control equal but for lr, weight_decay" in table.note
+    assert "Over normal (tuned), lw: tuned took 120 steps" in table.note
+    assert "itself" not in table.note
+    assert "Significantly above normal (tuned): none; below: none. 0 of 3" in table.lead[0]
+    (axes,) = draw_figures(board)["gains_tuned"].axes
+    assert {"+5.00", "-10.00"} <= {text.get_text() for text in axes.texts}
+
+
+def test_the_board_file_names_the_tuned_control(board: Path) -> None:
+    file, entries = Board.open(board).file, Board.open(board).entries()
+    normal = next(name for name in file.controls if "normal" in name)
+    (table,) = rank_tracks(file.model_copy(update={"tuned": (normal,)}), entries)
+    (made,) = build_from_table(table)
+    rows = rows_by_method(made)
+    assert rows["llf"].controls["tuned"] == rows["normal"].name == normal
+
+
+def test_the_tuned_control_may_be_the_recipe_itself_and_is_never_guessed() -> None:
+    gaps = list_gaps(build_tuned_board("normal", "llf", tuned=["normal"]))
+    assert gaps == {"normal": {}, "llf": {"normal": 15.0, "tuned": 15.0}}
+    two = build_tuned_board("normal", "tuned", "llf", tuned=["normal", "tuned"])
+    assert list_gaps(two)["llf"] == {"normal": 15.0}
+    assert "names normal, tuned" in rows_by_method(two)["llf"].missing["tuned"]
+    without = build_tuned_board("normal", "tuned", "llf", tuned=[])
+    assert list_gaps(without)["llf"] == {"normal": 15.0}
+    assert "tuned" not in rows_by_method(without)["llf"].missing
+    assert "source_gain_tuned" not in without.model_dump_json()
+    assert make_tables(without)[0].columns[6:8] == ("over normal", "in-domain")
 
 
 def test_every_network_and_part_of_a_source_has_a_table_and_random_ones_join_theirs() -> None:
