@@ -374,6 +374,7 @@ class SweepOptions(Machine):
     method: Sequence[str] = option(
         (), "Model", "Methods beside those of the file: names, or py:FILE:CLASS; repeatable."
     )
+    progress: Progress = option(False, "", PROGRESS)
     jobs: Count = option(1, "Machine", "Parallel processes; they share the GPUs evenly.", "-j")
     yes: bool = option(False, "Output", YES)
 

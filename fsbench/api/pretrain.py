@@ -20,13 +20,13 @@ from fsbench.core.io import flatten_mapping, read_mapping, refuse_invalid, split
 from fsbench.core.options import expand_path, takes_options
 from fsbench.core.progress import require_consent
 from fsbench.core.schema import find_code
-from fsbench.data import load_source
+from fsbench.data.loading import list_source, load_source
 from fsbench.results.names import safe_name
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import loop, run_folder
-from pretrain.training.cost import estimate_training
+from pretrain.training.cost import estimate_training, outline_source
 
 RECIPE_KEYS = (("recipe_fields",), ("recipe",), ("models", 0, "training", "recipe"))
 """Keys under which run.json, recipe.json and entry.json hold the recipe."""
@@ -108,15 +108,16 @@ def pretrain(options: PretrainOptions) -> Run:
     recipe, report = resolve_recipe(**vars(options)), progress_reporter(options.progress)
     device, cache = RunContext.start(options).device, options.cache_folder
     size, subset = recipe.decoded_size, recipe.source_subset
-    source = load_source(recipe.source, options.roots, cache, size, report, subset)
     name = "-".join(filter(None, (recipe.label, options.scenario)))
     folder = options.output / (options.name or name)
     if is_first_process() and run_folder.is_finished(folder):
         report.log(f"{folder} is finished already")
     elif is_first_process():
-        cost = estimate_training(recipe, source, device)
-        who, shorter = f"{recipe.name} on {source.name}", "set plan.epochs=N for a shorter run"
+        outline = outline_source(recipe, list_source(recipe.source, options.roots, cache))
+        cost = estimate_training(recipe, outline, device)
+        who, shorter = f"{recipe.name} on {outline.name}", "set plan.epochs=N for a shorter run"
         require_consent(who, [cost], options.yes, report.log, shorter)
+    source = load_source(recipe.source, options.roots, cache, size, report, subset)
     loop.train_recipe(recipe, source, folder, device=device, report=report)
     return Run.load(folder)
 

@@ -35,7 +35,7 @@ class AnalysisJob(Job):
         """Return whether every analysis is recorded, though its run may be deleted."""
         files = options.results.glob(f"{self.backbone.title}/*/{ANALYSES}/*.json")
         records = [read_record(path, Analysis) for path in files]
-        mine = [r.question for r in records if self.backbone.has_facts(r.backbone)]
+        mine = [r.question for r in records if self.backbone.has_facts(r.backbone, options)]
         recorded = [(question.what, question.settings) for question in mine]
         settings = {what: s.model_dump(mode="json") for what, s in self.analyses.items()}
         return all(item in recorded for item in settings.items())

@@ -1,6 +1,5 @@
 """Backbones of a sweep: runs that it trains, and backbones that exist already."""
 
-import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import name_run
 from fsbench.api.request import parse_models
+from fsbench.backbones.sources.run import RunRecord, read_run
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
@@ -28,7 +28,6 @@ class TrainingJob(Job):
 
     KIND: ClassVar = "pretrain"
     recipe: Recipe
-    source_fingerprint: str
 
     @property
     def title(self) -> str:
@@ -45,11 +44,7 @@ class TrainingJob(Job):
     def done(self, options: SweepOptions) -> bool:
         """Return whether the folder holds this run; `run` refuses a folder with another one."""
         folder = self.folder(options)
-        if not run_folder.is_finished(folder):
-            return False
-        record = json.loads((folder / "run.json").read_text(encoding="utf8"))
-        expected = (self.recipe.digest(), self.source_fingerprint)
-        return (record.get("recipe_digest"), record.get("source_fingerprint")) == expected
+        return run_folder.is_finished(folder) and self.has_facts(read_run(folder), options)
 
     def run(self, options: SweepOptions) -> None:
         source, folder = read_source(self.recipe, options), self.folder(options)
@@ -71,10 +66,11 @@ class TrainingJob(Job):
         needs_head = "head" in analysis.NEEDS
         return NEEDS_HEAD if needs_head and self.recipe.loader == "episodes" else ""
 
-    def has_facts(self, facts: BackboneFacts) -> bool:
+    def has_facts(self, facts: BackboneFacts | RunRecord, options: SweepOptions) -> bool:
         """Return whether these are facts of this backbone, by recipe and source."""
         trained_on = facts.training and facts.training.source_fingerprint
-        return (facts.recipe_digest, trained_on) == (self.recipe.digest(), self.source_fingerprint)
+        is_same = facts.recipe_digest == self.recipe.digest()
+        return is_same and trained_on == read_source(self.recipe, options).fingerprint
 
 
 class GivenBackbone(Frozen):
@@ -98,7 +94,7 @@ class GivenBackbone(Frozen):
         (model,) = parse_models(self.model)
         return missing_part(model, None, analysis)
 
-    def has_facts(self, facts: BackboneFacts) -> bool:
+    def has_facts(self, facts: BackboneFacts, options: SweepOptions) -> bool:
         return facts.identity == self.loaded.identity
 
 

@@ -18,7 +18,7 @@ from fsbench.core.tasks import TaskId
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.graph import SweepPlan
-from fsbench.sweep.job import Job, read_source
+from fsbench.sweep.job import Job, read_outline
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import estimate_training
@@ -57,8 +57,8 @@ class CostModel:
         plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
-            source = read_source(recipe, self.options)
-            self.runs[key] = estimate_training(plain, source, self.device)
+            outline = read_outline(recipe, self.options)
+            self.runs[key] = estimate_training(plain, outline, self.device)
         return self.runs[key]
 
     def forward(self, backbone: SweepBackbone, size: int) -> float:

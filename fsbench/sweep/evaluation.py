@@ -66,7 +66,7 @@ class EvaluationJob(Job):
         return options.board is not None and any(
             (result.task, result.spec_digest, result.dataset.identity) == expected
             and result.score.n >= required
-            and self.backbone.has_facts(result.backbone)
+            and self.backbone.has_facts(result.backbone, options)
             for _, result in read_results(options.board)
         )
 

@@ -18,7 +18,7 @@ from fsbench.sweep.analysis import analysis_jobs
 from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, load_facts
 from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.file import EntriesBlock, RunsBlock, SweepFile
-from fsbench.sweep.job import Job, read_source
+from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob, name_entry
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
@@ -133,10 +133,8 @@ def expand_runs(file: SweepFile, options: SweepOptions) -> list[TrainingJob]:
     runs: dict[str, TrainingJob] = {}
     for block in file.pretrain:
         for recipe in expand_recipes(block, options.method):
-            source = read_source(recipe, options)
-            fitted = fit_round_steps(recipe, source)
-            run = TrainingJob(recipe=fitted, source_fingerprint=source.fingerprint)
-            runs.setdefault(fitted.digest(), run)
+            fitted = fit_round_steps(recipe, read_outline(recipe, options))
+            runs.setdefault(fitted.digest(), TrainingJob(recipe=fitted))
     return list(runs.values())
 
 

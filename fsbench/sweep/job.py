@@ -6,26 +6,37 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fsbench import data
-from fsbench.api.machine import RunContext
+from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, raise_on_signals
-from fsbench.core.specs import Frozen, SourceSubset
+from fsbench.core.specs import Frozen
+from fsbench.data import DataRoots, SourceDataset
+from fsbench.data.loading import list_source, load_source
+from fsbench.data.source import SourceListing
 from pretrain.recipes.recipe import Recipe
+from pretrain.training.cost import outline_source
 
 
-def read_source(recipe: Recipe, options: SweepOptions) -> data.SourceDataset:
-    """Read the images that the recipe trains on, once per process."""
-    key = recipe.source, recipe.decoded_size, recipe.source_subset
-    return _read_source(*key, options.data, options.cache_folder)
+def read_source(recipe: Recipe, options: SweepOptions) -> SourceDataset:
+    """Decode the images that the recipe trains on, once per process."""
+    pixels = recipe.decoded_size, progress_reporter(options.progress), recipe.source_subset
+    return _load_source(recipe.source, options.data, options.cache_folder, *pixels)
+
+
+def read_outline(recipe: Recipe, options: SweepOptions) -> SourceDataset:
+    """List the images that the recipe trains on, once per process; decode none."""
+    return outline_source(recipe, _list_source(recipe.source, options.data, options.cache_folder))
 
 
 @cache
-def _read_source(
-    ref: str, size: int, subset: SourceSubset | None, roots: Any, folder: Path
-) -> data.SourceDataset:
-    return data.load_source(ref, data.DataRoots.parse(roots), folder, size, subset=subset)
+def _list_source(ref: str, roots: Any, folder: Path) -> SourceListing:
+    return list_source(ref, DataRoots.parse(roots), folder)
+
+
+@cache
+def _load_source(ref: str, roots: Any, folder: Path, *others: Any) -> SourceDataset:
+    return load_source(ref, DataRoots.parse(roots), folder, *others)
 
 
 class Job(Frozen):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT
     """Build the jobs of the file and compute which are done."""
     RunContext.start(options)
     read_results.cache_clear()  # the board may have changed
-    return find_done(plan_jobs(file, options, report), options)
+    return find_done(plan_jobs(file, options, report), replace(options, progress=report))
 
 
 def run_sweep(

@@ -60,7 +60,7 @@ class SubmissionJob(Job):
         seeds = self.backbones
         replaces = any(is_entry_of(self.name, backbone, options) for backbone in seeds)
         for backbone in seeds if replaces else ():
-            copy_missing_results(options.board / self.name, options.results, backbone)
+            copy_missing_results(options.board / self.name, backbone, options)
         fields = {**self.entries.model_dump(exclude={"only"}), "name": self.name}
         if isinstance(seeds[0], TrainingJob):
             fields["pretraining_data"] = (seeds[0].recipe.source,)
@@ -82,7 +82,7 @@ def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> b
     if options.board is None:
         return False
     of_entry = [result.backbone for name, result in read_results(options.board) if name == entry]
-    mine = {facts.identity for facts in of_entry if backbone.has_facts(facts)}
+    mine = {facts.identity for facts in of_entry if backbone.has_facts(facts, options)}
     now = backbone.facts(options)
     if others := mine - {now.identity if now else ""}:
         raise ValidationFailed(
@@ -94,11 +94,11 @@ def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> b
     return bool(mine)
 
 
-def copy_missing_results(entry: Path, results: Path, backbone: SweepBackbone) -> None:
+def copy_missing_results(entry: Path, backbone: SweepBackbone, options: SweepOptions) -> None:
     """Copy results of the entry that the results folder lacks, so that the entry keeps them."""
     for one in read_loaded(entry):
         facts = one.result.backbone
-        folder = results / backbone.title / facts.identity[:12]
+        folder = options.results / backbone.title / facts.identity[:12]
         is_there = assembly.key_of(one.result) in assembly.read_by_key(folder)
-        if backbone.has_facts(facts) and not is_there:
+        if backbone.has_facts(facts, options) and not is_there:
             assembly.add_results(folder, [(one.result, one.records)])

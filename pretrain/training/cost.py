@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.lib.stride_tricks import as_strided
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -22,7 +24,7 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.process import peak_memory, reset_peak_memory
 from fsbench.core.progress import WorkEstimate
-from fsbench.data.source import SourceDataset
+from fsbench.data.source import SourceDataset, SourceListing, Split, take_subset
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training.context import Context
 from pretrain.training.episodes import meta_learner_of
@@ -108,6 +110,19 @@ FORWARD_SHARE = 1 / 3
 """Cost of a forward pass relative to a training step on the same image."""
 
 
+def outline_source(recipe: Recipe, listing: SourceListing) -> SourceDataset:
+    """Return what an estimate needs of a source, without decoding it: all images are one noise."""
+    side = recipe.decoded_size
+    noise = seeding.uniforms((3, side, side), "outline", below=256).astype(np.uint8)
+    splits = {}
+    for name, part in listing.parts.items():
+        images = as_strided(noise, (len(part), *noise.shape), (0, *noise.strides))
+        splits[name] = Split(images, np.array([image.label for image in part], dtype=np.int64))
+    facts = listing.facts
+    source = SourceDataset(facts.name, facts, splits["train"], splits["val"], fingerprint="")
+    return take_subset(source, recipe.source_subset) if recipe.source_subset else source
+
+
 def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> WorkEstimate:
     """Return the cost of a whole run, from a few timed steps; hooks of methods may add to it."""
     recipe = fit_round_steps(recipe, source)
@@ -129,8 +144,7 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     # weights, momentum and the export; two checkpoints exist while one replaces the other
     buffers = 2 if recipe.optimizer == "adam" else 1
     disk = size * (2 * (1 + buffers) + 1)
-    duration = steps * seconds + validation
-    return WorkEstimate(seconds=duration, steps=steps, disk=disk)
+    return WorkEstimate(seconds=steps * seconds + validation, steps=steps, disk=disk)
 
 
 def measure_step(ctx: Context) -> float:

@@ -7,10 +7,36 @@ import torch
 from support.pretrain import equal, record, tiny, train, trainer, weights
 from torch.utils.flop_counter import FlopCounterMode
 
+from fsbench.data import DataRoots
+from fsbench.data.loading import list_source
+from fsbench.data.source import decode_source, take_subset
+from pretrain.recipes.registry import load_recipe
 from pretrain.training import cost
-from pretrain.training.cost import FlopCounter, TrainingCost
+from pretrain.training.cost import (
+    FlopCounter,
+    TrainingCost,
+    estimate_training,
+    outline_source,
+)
 
 CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("subset", ["null", '{"classes": 3, "images_per_class": 4}'])
+def test_the_outline_of_a_source_has_its_counts_labels_and_shapes(
+    tmp_path: Path, subset: str
+) -> None:
+    recipe = load_recipe("toy/normal").override([f"source_subset={subset}", "width=2"])
+    listing = list_source(recipe.source, DataRoots(), tmp_path)
+    source = decode_source(listing, tmp_path, recipe.decoded_size)
+    source = take_subset(source, recipe.source_subset) if recipe.source_subset else source
+    outline = outline_source(recipe, listing)
+    assert outline.facts == source.facts
+    for part, decoded in ((outline.train, source.train), (outline.val, source.val)):
+        assert part.labels.tolist() == decoded.labels.tolist()
+        assert part.images.shape == decoded.images.shape
+    costs = [estimate_training(recipe, images, "cpu") for images in (source, outline)]
+    assert len({(estimate.steps, estimate.disk) for estimate in costs}) == 1
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

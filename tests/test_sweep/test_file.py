@@ -66,6 +66,6 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
     request = build_request(file.evaluate[0])
     (task,) = [task for task in request.tasks if not task.probe]
     assert request.spec(task, *plain.sizes).image.input_size == 32
-    trained = TrainingJob(recipe=load_recipe("paper/seal"), source_fingerprint="0" * 64)
+    trained = TrainingJob(recipe=load_recipe("paper/seal"))
     assert trained.sizes == (64, 224)
     assert request.spec(task, *trained.sizes).image.input_size == 224

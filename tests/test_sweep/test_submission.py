@@ -7,11 +7,13 @@ from support import fakes
 from support import methods as fakes_methods
 from support.sweep import ENTRY, make_options, read, sweep
 
+from fsbench.api.options import SweepOptions
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.sweep import submission
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.graph import plan_jobs
+from fsbench.sweep.job import read_source
 from fsbench.sweep.submission import SubmissionJob, is_entry_of
 
 
@@ -24,24 +26,29 @@ def entry(root: Path) -> SubmissionJob:
     return entry_job
 
 
-def of(job: SubmissionJob) -> BackboneFacts:
+def of(job: SubmissionJob, options: SweepOptions) -> BackboneFacts:
     """Facts of a network that the job's recipe gave somewhere."""
     (backbone,) = job.backbones
     assert isinstance(backbone, TrainingJob)
-    source = {"source_fingerprint": backbone.source_fingerprint}
+    source = {"source_fingerprint": read_source(backbone.recipe, options).fingerprint}
     training = fakes_methods.training().model_copy(update=source)
     changes = {"training": training, "recipe_digest": backbone.recipe.digest()}
     return fakes.facts().model_copy(update=changes)
 
 
-@pytest.mark.parametrize("kind", ["ours", "of another recipe", "of another name"])
+@pytest.mark.parametrize(
+    "kind", ["ours", "of another recipe", "of another source", "of another name"]
+)
 def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, here = entry(tmp_path), make_options(tmp_path, board=tmp_path / "board")
-    facts = of(job)
+    facts = of(job, here)
     if kind == "of another recipe":
         facts = facts.model_copy(update={"recipe_digest": "0" * 64})
+    if kind == "of another source":
+        training = fakes_methods.training()  # of other images
+        facts = facts.model_copy(update={"training": training})
     name = "another" if kind == "of another name" else job.name
     results = ((name, Result.model_construct(backbone=facts)),)
     monkeypatch.setattr(submission, "read_results", lambda board: results)

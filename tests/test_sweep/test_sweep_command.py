@@ -135,6 +135,22 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
     assert before.items() < fakes.digests(entry).items()
 
 
+def test_a_plan_and_an_estimate_decode_no_image_of_the_source(
+    tmp_path: Path, cli: CommandLine
+) -> None:
+    """All images are broken, which decoding alone reveals."""
+    data = sweep(tmp_path, methods=("llf",))
+    file = write(tmp_path / "sweep.yaml", data)
+    for image in (tmp_path / "source").rglob("*.png"):
+        image.write_bytes(b"broken")
+    rows = cli.json("sweep", file, *where(tmp_path, "out"), "--dry-run")
+    assert [row["kind"] for row in rows] == ["pretrain", "evaluate"]
+    assert all(row["seconds"] is not None for row in rows)
+    tiny = [f"--set={name}={value}" for name, value in data["pretrain"][0]["set"].items()]
+    said = cli("pretrain", "toy/llf", *tiny, *where(tmp_path, "runs"), code=3).err
+    assert said.index("steps, about") < said.index("cannot read the image")
+
+
 @pytest.mark.usefixtures("in_this_process")
 def test_a_failure_is_listed_and_the_rest_is_done(tmp_path: Path, cli: CommandLine) -> None:
     data = sweep(tmp_path, methods=("seal",))
