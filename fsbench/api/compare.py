@@ -315,14 +315,8 @@ def pair_columns(a: ComparedSide, b: ComparedSide) -> Iterator[PairedColumn]:
                 "of them shared: too few shared episodes to estimate the variance",
                 fix="evaluate both on the same episodes (no --shard, equal --episodes)",
             )
-        yield PairedColumn(
-            column.name,
-            index,
-            left.values[i],
-            right.values[j],
-            left.draws,
-            (pair[0].result, pair[1].result),
-        )
+        values, results = (left.values[i], right.values[j]), (pair[0].result, pair[1].result)
+        yield PairedColumn(column.name, index, *values, left.draws, results)
 
 
 def compare_track(

@@ -147,9 +147,8 @@ class Episodes:
     def _load(self, indices: NDArray[Any]) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         """Return images (B, 3, H, W), labels (B,) and paths of indices (n_way, n), by class."""
         flat = indices.ravel().tolist()
-        pixels = torch.from_numpy(
-            crop_centres(map(self.dataset.image, flat), self.image, len(flat))
-        )
+        crops = crop_centres(map(self.dataset.image, flat), self.image, len(flat))
+        pixels = torch.from_numpy(crops)
         images = pixels.contiguous() if self.transform is None else self.transform(pixels)
         labels = torch.arange(len(indices)).repeat_interleave(indices.shape[1])
         return images, labels, tuple(self.dataset.paths[j] for j in flat)

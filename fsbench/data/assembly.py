@@ -80,10 +80,8 @@ def assemble(
     rows = sorted(rows)
     if not rows:
         raise missing_error(folder, f"images of {facts.name} ({'; '.join((pool, *notes))})", facts)
-    ids, labels = (
-        [row.canonical_id for row in rows],
-        np.array([row.label for row in rows], np.int64),
-    )
+    ids = [row.canonical_id for row in rows]
+    labels = np.array([row.label for row in rows], np.int64)
     groups = [
         facts.group_of(row.canonical_id) if facts.group_pattern else row.group for row in rows
     ]
