@@ -1,6 +1,7 @@
 """Forgetting in SEAL: training accuracy falls to chance in the ascent and recovers."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimJob, Judgements, Runs
@@ -8,22 +9,26 @@ from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.schedules import sum_rates
 
-PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
-GENERATIONS, EPOCHS, IMAGES = 3, 16, _training.IMAGES - _training.VALIDATION
-CHANCE, MATCHED = 100 / _training.CLASSES, "matched"
+PAPERS_IMAGES, LEAST_RATIO = 100_000, 150.0
+GENERATIONS, EPOCHS, FULL_EPOCHS = 3, 16, 1160
+IMAGES = _training.IMAGES - _training.VALIDATION
+CHANCE, PAPERS, LONG = 100 / _training.CLASSES, "paper's ratio", "long ascent"
 ACCURACY = "training accuracy (%)"
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
-    """Train with the matched strength S; measure the training accuracy (%) of every epoch."""
-    recipe = build_seal_recipe("seal", EPOCHS, job.seed, IMAGES)
+    """Train with an arm's strength S; measure the training accuracy (%) of every epoch."""
+    epochs = FULL_EPOCHS if job.settings.full else EPOCHS
+    recipe = build_seal_recipe("seal", epochs, job.seed)
+    if job.arm == LONG:
+        recipe = lengthen_ascent(recipe, IMAGES)
     run = _training.train_once(recipe, _training.load_digits_source(job.seed, IMAGES))
-    return {"S": recipe.methods[0].model_dump()["ascent_factor"], ACCURACY: run.train}
+    return {**measure_ascent(recipe, IMAGES), ACCURACY: run.train}
 
 
-def build_seal_recipe(method: str, epochs: int, seed: int, images: int) -> Recipe:
-    """Build the recipe of a method on so many images; the ascent of `seal` is matched."""
-    recipe = _training.build_claim_recipe(
+def build_seal_recipe(method: str, epochs: int, seed: int) -> Recipe:
+    """Build the recipe of a method; `seal` has the paper's strength S."""
+    return _training.build_claim_recipe(
         [{"name": method}],
         {"rounds": GENERATIONS, "epochs": epochs},
         seed,
@@ -33,15 +38,25 @@ def build_seal_recipe(method: str, epochs: int, seed: int, images: int) -> Recip
         channels_last=False,
         validate_every=epochs,
     )
-    return match_ascent(recipe, images) if method == "seal" else recipe
 
 
-def match_ascent(seal: Recipe, images: int) -> Recipe:
+def measure_ascent(recipe: Recipe, images: int) -> dict[str, float]:
+    """Measure S, S times the sum of the rates over an ascent (length), and descent / ascent."""
+    seal: Any = recipe.method("seal")
+    length = seal.ascent_factor * sum_rates(recipe, seal.ascent_epochs(recipe), images)
+    ratio = seal.descent_ratio(recipe, images)
+    return {"S": seal.ascent_factor, "length": length, "ratio": ratio}
+
+
+def lengthen_ascent(recipe: Recipe, images: int) -> Recipe:
     """Return the recipe with the S that makes its ascents as long as the paper's."""
-    papers = registry.load_recipe("paper/seal")
-    theirs = sum_rates(papers, papers.plan.epochs // 4, PAPERS_IMAGES)
-    factor = PAPERS_S * theirs / sum_rates(seal, seal.plan.epochs // 4, images)
-    return seal.replace({"seal.ascent_factor": factor})
+    ours, papers = measure_ascent(recipe, images), measure_papers_ascent()
+    factor = ours["S"] * papers["length"] / ours["length"]
+    return recipe.replace({"seal.ascent_factor": factor})
+
+
+def measure_papers_ascent() -> dict[str, float]:
+    return measure_ascent(registry.load_recipe("paper/seal"), PAPERS_IMAGES)
 
 
 def extract_moments(trace: Sequence[float], generation: int) -> tuple[float, float, float]:
@@ -53,7 +68,11 @@ def extract_moments(trace: Sequence[float], generation: int) -> tuple[float, flo
 
 def judge_generations(runs: Runs) -> Judgements:
     """Judge all generations but the first, means over seeds."""
-    trace = engine.average(runs.collect(ACCURACY, MATCHED))
+    what = "descent / ascent, by sums of learning rates"
+    yield runs.require(what, "ratio", PAPERS, LEAST_RATIO, "")
+    what, least = "S times the sum of the rates over an ascent", measure_papers_ascent()["length"]
+    yield runs.require(what, "length", PAPERS, least, "")
+    trace = engine.average(runs.collect(ACCURACY, PAPERS))
     moments = [extract_moments(trace, generation) for generation in range(1, GENERATIONS)]
     starts = [before for before, _, _ in moments]
     what, least = "training accuracy before an ascent", engine.FITTED
@@ -79,6 +98,6 @@ CLAIM = engine.Claim(
     engine.read_claim_card("seal_ascent"),
     {"forgetting": judge_generations},
     measure,
-    arms=(MATCHED,),
+    arms=(PAPERS, LONG),
     curves={ACCURACY: engine.FROM_FIRST},
 )

@@ -39,8 +39,10 @@ def measure(job: ClaimJob) -> dict[str, object]:
     if job.settings.full:
         chosen, source = prepare_full(job)
     else:
-        chosen = seal_ascent.build_seal_recipe(job.arm, EPOCHS, job.seed, IMAGES)
+        chosen = seal_ascent.build_seal_recipe(job.arm, EPOCHS, job.seed)
         source = _training.load_digits_source(job.seed, IMAGES)
+    if job.arm == "seal":
+        chosen = seal_ascent.lengthen_ascent(chosen, len(source.train))
     with TemporaryDirectory() as folder:
         out = train_recipe(chosen, source, Path(folder) / "run", device=job.settings.device)
         network = load_classifier(f"run:{out}", device=job.settings.device)
@@ -61,8 +63,6 @@ def prepare_full(job: ClaimJob) -> tuple[Recipe, SourceDataset]:
     chosen = registry.load_recipe(RECIPES[job.arm]).replace(fields)
     roots, side = job.settings.data, chosen.input_size
     source = load_source(FULL_SOURCE, roots, cache_folder(None), side, subset=FULL_SUBSET)
-    if job.arm == "seal":
-        chosen = seal_ascent.match_ascent(chosen, len(source.train))
     return chosen, source
 
 

@@ -16,6 +16,7 @@ from fsbench.claims import (
     swr_scenarios,
 )
 from fsbench.claims.engine import ClaimOutcome, Runs
+from fsbench.claims.seal_ascent import PAPERS
 from fsbench.claims.swr_bounds import COLOUR_PLAIN, COLOUR_SWR
 from fsbench.claims.swr_figure1 import CORRECTIONS, GAIN
 from fsbench.claims.swr_scenarios import FULL, LIMITED, WARM
@@ -61,7 +62,9 @@ QUANTITIES: dict[str, Mapping[Any, Mapping[str, Any]]] = {
         for column, row in reinit_table5.PUBLISHED.items()
         for penalty, accuracy in zip(reinit_table5.PENALTIES, row, strict=True)
     },
-    "seal_ascent": {"matched": {"training accuracy (%)": trace(20.0, 94.0)}},
+    "seal_ascent": {
+        PAPERS: {"training accuracy (%)": trace(20.0, 94.0), "ratio": 150.0, "length": 9.44}
+    },
     "seal_knn_depth": {
         name: {"accuracy of the probe (%)": y, "depth": d, "fit": 99.0, "low": 20.0, "chance": 10}
         for name, (y, d) in PROBES.items()
@@ -180,10 +183,12 @@ CHANGES: dict[str, list[tuple[Any, dict[str, Any], dict[str, Any]]]] = {
         (("Baseline", 0.01), {"fit": 50.0}, {}),
     ],
     "seal_ascent": [
-        ("matched", {TRACE: trace(49.0, 75.0)}, dict.fromkeys(FALL_AND_RETURN, DIRECTION)),
-        ("matched", {TRACE: trace(50.0, 60.0)}, dict.fromkeys(FALL_AND_RETURN, NOT)),
-        ("matched", {TRACE: trace(99.0, 99.0)}, dict.fromkeys(FALL_AND_RETURN, NOT)),
-        ("matched", {TRACE: trace(20.0, 94.0, first=98.0)}, {"before an ascent": False}),
+        (PAPERS, {TRACE: trace(49.0, 75.0)}, dict.fromkeys(FALL_AND_RETURN, DIRECTION)),
+        (PAPERS, {TRACE: trace(50.0, 60.0)}, dict.fromkeys(FALL_AND_RETURN, NOT)),
+        (PAPERS, {TRACE: trace(99.0, 99.0)}, dict.fromkeys(FALL_AND_RETURN, NOT)),
+        (PAPERS, {TRACE: trace(20.0, 94.0, first=98.0)}, {"before an ascent": False}),
+        (PAPERS, {"ratio": 149.0}, {"descent / ascent": False}),
+        (PAPERS, {"length": 9.0}, {"S times the sum": False}),
     ],
     "seal_knn_depth": [
         ("seal", {PROBE: [80.0, 71.4 + 9.3, 95.0, 97.0]}, {}),
