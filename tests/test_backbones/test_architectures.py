@@ -72,16 +72,36 @@ def test_thresholds_at_both_ends_and_at_no_module() -> None:
         ("cifar/resnet32", 10, 0.464, 64, 15),
         ("cifar/resnet44", 10, 0.658, 64, 21),
         ("cifar/resnet56", 10, 0.85, 64, 27),
+        ("cifar/resnet110_no_norm", 10, 1.73, 64, 54),
+        ("cifar/wrn28_10", 10, 36.5, 640, 12),
+        ("cifar/wrn28_10_no_norm", 10, 36.5, 640, 12),
+        ("cifar/densenet100", 10, 0.77, 342, 3),
+        ("cifar/densenet100_no_norm", 10, 0.757, 342, 3),
+        # 20.02 of convolutions, two layers of 512 x 512 + 512 units, .011 of batch norm, the head
+        ("cifar/vgg19", 10, 20.02 + 0.525 + 0.011 + 0.005, 512, 16),
+        ("cifar/vgg16", 10, 14.71 + 0.525 + 0.008 + 0.005, 512, 13),
+        (
+            "vgg16_no_norm",
+            1000,
+            138.36 - 102.76 + 8.39,
+            4096,
+            13,
+        ),  # 64 px: 2 x 2 for 7 x 7 positions
     ],
 )
 def test_networks_have_the_published_sizes(
     name: str, classes: int, millions: float, features: int, blocks: int
 ) -> None:
-    """Howard et al. 2017, Table 5; He et al. 2016, Table 6, whose shortcuts have no weights."""
+    """Howard et al. 2017, Table 5; He et al. 2016, Table 6, whose shortcuts have no weights.
+
+    Zagoruyko and Komodakis 2016, Table 3; Huang et al. 2017, Table 2; Simonyan and Zisserman 2015,
+    Table 2.
+    """
     architecture = load_architecture(name)
     with torch.device("meta"):
         model = architecture.build(classes)
-        assert model(torch.zeros(2, 3, 32, 32)).shape == (2, classes)
+        side = 64 if name == "vgg16_no_norm" else 32
+        assert model(torch.zeros(2, 3, side, side)).shape == (2, classes)
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.01)
     roles = architecture.roles(model)
     assert (len(roles.blocks), model.get_submodule(roles.head).in_features) == (blocks, features)
@@ -96,6 +116,48 @@ def test_a_shortcut_without_weights_thins_the_map_between_channels_of_zeros() ->
     for norm in (unit.bn1, unit.bn2):
         nn.init.zeros_(norm.weight)
     assert torch.equal(unit.eval()(images), padded)  # the branch gives zeros
+
+
+@pytest.mark.parametrize("name", ["resnet110", "densenet100", "wrn28_10"])
+def test_networks_without_norm_shift_where_the_others_normalise(name: str) -> None:
+    """NIO, appendix B.2: with weights 1, and statistics 0 and 1, a batch norm is a shift."""
+    widths = {"resnet110": 2, "densenet100": 2, "wrn28_10": 10}
+    plain, normed = (
+        load_architecture(f"cifar/{name}{end}").build(5, widths[name]).eval()
+        for end in ("_no_norm", "")
+    )
+    shifts = {n: p for n, p in normed.state_dict().items() if n in plain.state_dict()}
+    assert set(plain.state_dict()) == {*shifts}
+    with torch.no_grad():
+        for weight in (p for p in normed.parameters() if p.ndim > 1):
+            weight *= 0.3  # 54 residual branches without norm would overflow
+        for module in (m for m in normed.modules() if isinstance(m, nn.BatchNorm2d)):
+            nn.init.normal_(module.bias)
+            module.eps = 0.0
+        plain.load_state_dict(shifts)
+        images = torch.rand(2, 3, 32, 32)
+        torch.testing.assert_close(plain(images), normed(images))
+
+
+def test_a_wide_unit_computes_what_its_authors_wrote() -> None:
+    """Zagoruyko and Komodakis, pytorch/resnet.py: the shortcut sees the activated input."""
+    unit = load_architecture("cifar/wrn28_10").build(10, 10).eval().get_submodule("layer2.0")
+    x = torch.rand(2, 10, 8, 8) - 0.5
+    with torch.no_grad():
+        o1 = functional.relu(unit.bn1(x))
+        o2 = functional.relu(unit.bn2(functional.conv2d(o1, unit.conv1.weight, None, 2, 1)))
+        z = functional.conv2d(o2, unit.conv2.weight, None, 1, 1)
+        expected = z + functional.conv2d(o1, unit.downsample.weight, None, 2)
+        torch.testing.assert_close(unit(x), expected)
+
+
+def test_dropout_is_in_the_units_and_in_front_of_the_hidden_layers() -> None:
+    networks = {n: load_architecture(f"cifar/{n}") for n in ("wrn28_10_dropout", "vgg19")}
+    rates = {
+        name: [m.p for m in network.build(10, 10).modules() if isinstance(m, nn.Dropout)]
+        for name, network in networks.items()
+    }
+    assert rates == {"wrn28_10_dropout": [0.3] * 12, "vgg19": [0.5] * 2}
 
 
 STUDY = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
@@ -192,7 +254,22 @@ def test_initial_weights_have_the_variance_of_he(name: str, is_normal: bool) -> 
         assert bias is None or not bias.any() or name not in STUDY
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_vgg_of_cifar_starts_as_its_paper_says() -> None:
+    """Weight Compander, IV-A: kernels by fan-out and normal, linear layers kaiming-uniform."""
+    model, roles = built("cifar/vgg16", 32, 64)
+    for layer in roles.layers[1:]:
+        module: Any = model.get_submodule(layer)
+        weight, is_kernel = module.weight, module.weight.ndim == 4
+        fan = 9 * len(weight) if is_kernel else weight.shape[1]
+        deviation = (2 / fan) ** 0.5
+        assert weight.std().item() == pytest.approx(deviation, rel=0.02), layer
+        assert (weight.abs().max() > 3**0.5 * deviation) == is_kernel
+
+
+NEW = ("cifar/densenet100", "cifar/wrn28_10", "cifar/vgg19", "cifar/resnet110_no_norm")
+
+
+@pytest.mark.parametrize("name", [*sorted(PRESETS), *NEW])
 def test_every_architecture_names_its_norms(name: str) -> None:
     model, roles = built(name, load_architecture(name).input_size)
     norms = {n for n, m in model.named_modules() if isinstance(m, NORMS)}

@@ -1,8 +1,9 @@
 """Plain feed-forward networks, and those of the reinitialization study.
 
 Chains are the networks of "Soft Weight Rescaling", appendix D.1, with PyTorch's initial weights,
-and most of the reinitialization study. Their modules are the stages `layer1`, `layer2`, ..., hidden
-linear layers, which fix the image size, and the head `fc`. Every layer feeds the next one alone.
+most of the reinitialization study, and VGG for CIFAR. Their modules are the stages `layer1`,
+`layer2`, ..., hidden linear layers, which fix the image size, and the head `fc`. Every layer feeds
+the next one alone.
 
 The reinitialization study is "The Impact of Reinitialization on Generalization in Convolutional
 Neural Networks", appendix C: layer normalisation is a group norm with one group (TensorFlow) after
@@ -23,6 +24,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap, layer_names
@@ -32,11 +34,11 @@ VALUES = 128
 LAWS: dict[str, Callable[[Tensor], Tensor]] = {
     "he": partial(nn.init.kaiming_normal_, mode="fan_in", nonlinearity="relu"),
     "he_uniform": partial(nn.init.kaiming_uniform_, mode="fan_in", nonlinearity="relu"),
+    "he_fan_out": partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu"),
     "glorot": nn.init.xavier_uniform_,
+    "vgg": lambda weight: LAWS["he_fan_out" if weight.ndim == 4 else "he_uniform"](weight),
 }
-"""Initial laws of kernels; glorot is Keras' default."""
-UNIT = 3
-"""Modules per convolution of a stage: convolution, norm, ReLU."""
+"""Initial laws of convolutions and linear layers; glorot is Keras' default."""
 
 
 class Chain(nn.Sequential):
@@ -49,17 +51,21 @@ class Chain(nn.Sequential):
         num_classes: int,
         n_values: int,
         layer_norm: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         """Build the network.
 
         hidden: name and width of the linear layers between stages and head; n_values: values per
-        image after the stages; layer_norm: replaces the biases of the hidden linear layers.
+        image after the stages; layer_norm: replaces the biases of the hidden linear layers;
+        dropout: rate in front of each hidden linear layer.
         """
         super().__init__()
         for i, stage in enumerate(stages, 1):
             self.add_module(f"layer{i}", stage)
         self.flatten = nn.Flatten()
         for name, width in hidden:
+            if dropout:
+                self.add_module(f"{name}_dropout", nn.Dropout(dropout))
             self.add_module(name, nn.Linear(n_values, width, bias=not layer_norm))
             if layer_norm:
                 self.add_module(f"{name}_norm", nn.GroupNorm(1, width))
@@ -70,6 +76,17 @@ class Chain(nn.Sequential):
 
 layer_norm = partial(nn.GroupNorm, 1)
 """Norm over channels and positions of an image, with scale and shift per channel."""
+
+
+class Bias(nn.Module):
+    """Learnable shift per channel of maps (B, C, H, W), zero at first: what NIO puts for a norm."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.bias[:, None, None]
 
 
 def conv_unit(
@@ -105,11 +122,14 @@ def cnn(
     hidden: Mapping[str, float],
     norm: Callable[[int], nn.Module] | None = None,
     kernel: int = 3,
+    law: str | None = None,
+    dropout: float = 0.0,
 ) -> nn.Module:
     """Build stages of convolutions and a pooling each, and dense layers.
 
     stages: channels as a multiple of the width, and number of convolutions; hidden: units of a
-    dense layer by its name, as a multiple too; norm: a layer norm acts on dense layers as well.
+    dense layer by its name, as a multiple too; norm: a layer norm acts on dense layers as well;
+    law: of the initial weights, PyTorch's by default; dropout: in front of hidden dense layers.
     """
     modules: list[nn.Module] = []
     n_in, left = 3, side
@@ -119,9 +139,8 @@ def cnn(
         modules.append(nn.Sequential(*units, nn.MaxPool2d(2)))
         n_in, left = channels[-1], (left - depth * (kernel - 3)) // 2
     dense = [(name, max(1, int(multiple * width))) for name, multiple in hidden.items()]
-    normed = norm is layer_norm
-    model = Chain(modules, dense, num_classes, n_in * left**2, layer_norm=normed)
-    return initialize(model) if normed else model
+    model = Chain(modules, dense, num_classes, n_in * left**2, norm is layer_norm, dropout)
+    return initialize(model, law) if law else model
 
 
 class First(nn.Module):
@@ -154,13 +173,20 @@ def chain_roles(model: nn.Module, blocks: Literal["stages", "units"] = "stages")
     """
     stages = tuple(name for name, _ in model.named_children() if name.startswith("layer"))
     linear = (n for n in layer_names(model)[1:] if isinstance(model.get_submodule(n), nn.Linear))
-    units = [
-        tuple(f"{stage}.{first + part}" for part in range(UNIT))
-        for stage in stages
-        for first in range(0, len(list(model.get_submodule(stage).children())) - 1, UNIT)
-    ]
+    units = [unit for stage in stages for unit in conv_units(model, stage)]
     chosen = units if blocks == "units" else [(name,) for name in stages]
     return RoleMap.of(model, chosen, stages, tuple(linear), chain=True)
+
+
+def conv_units(model: nn.Module, stage: str) -> list[tuple[str, ...]]:
+    """Return the convolutions of a stage, each with its norm and its ReLU, without the pooling."""
+    units: list[tuple[str, ...]] = []
+    for name, module in model.get_submodule(stage).named_children():
+        if isinstance(module, nn.Conv2d):
+            units.append((f"{stage}.{name}",))
+        elif units and not isinstance(module, nn.MaxPool2d):
+            units[-1] += (f"{stage}.{name}",)
+    return units
 
 
 MOBILE_STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))

@@ -4,13 +4,14 @@ He et al. 2016, "Deep Residual Learning for Image Recognition", https://arxiv.or
 with the stride on the 3x3 convolution of a bottleneck. Initial weights as in the official code of
 SEAL (models/resnet.py): convolutions and head kaiming-normal with fan-in, norm scales 1, no
 zero-init of the last norm. torchvision's class has a fixed stem width and fan-out initialisation.
+Preactivated units are those of Zagoruyko and Komodakis 2016, "Wide Residual Networks",
+https://arxiv.org/abs/1605.07146, with a stem of a tenth of the width.
 """
 
 from collections.abc import Callable
 from typing import Literal, cast
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from fsbench.backbones.architectures import RoleMap, _chains
 
@@ -23,17 +24,11 @@ def conv(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(n_in, n_out, kernel, stride, padding=kernel // 2, bias=False)
 
 
-class PaddedShortcut(nn.Module):
-    """Every stride-th position, between channels of zeros: option A of He et al., section 3.3."""
-
-    def __init__(self, n_in: int, n_out: int, stride: int) -> None:
-        super().__init__()
-        self.stride, self.before = stride, (n_out - n_in) // 2
-        self.after = n_out - n_in - self.before
-
-    def forward(self, x: Tensor) -> Tensor:
-        thinned = x[:, :, :: self.stride, :: self.stride]
-        return functional.pad(thinned, (0, 0, 0, 0, self.before, self.after))
+def pad_shortcut(n_in: int, n_out: int, stride: int) -> nn.Module:
+    """Return every stride-th position, between channels of zeros: option A of He et al., 3.3."""
+    before = (n_out - n_in) // 2
+    channels = nn.ConstantPad3d((0, 0, 0, 0, before, n_out - n_in - before), 0.0)
+    return nn.Sequential(nn.AvgPool2d(1, stride), channels)
 
 
 class Residual(nn.Module):
@@ -65,7 +60,7 @@ class Residual(nn.Module):
         self.downsample: nn.Module | None = None
         if stride != 1 or n_in != channels:
             self.downsample = (
-                PaddedShortcut(n_in, channels, stride)
+                pad_shortcut(n_in, channels, stride)
                 if padded
                 else nn.Sequential(conv(n_in, channels, 1, stride), norm(channels))
             )
@@ -77,6 +72,29 @@ class Residual(nn.Module):
             out = self.relu(out) if i < self.depth else out
         out += x if self.downsample is None else self.downsample(x)
         return cast("Tensor", self.relu(out))
+
+
+class Preactivated(nn.Module):
+    """A unit of two 3x3 convolutions behind norm and ReLU; dropout: rate between them.
+
+    The shortcut to another shape is a 1x1 convolution of relu(bn1(x)).
+    """
+
+    def __init__(
+        self, n_in: int, width: int, stride: int, norm: Callable[[int], nn.Module], dropout: float
+    ) -> None:
+        super().__init__()
+        self.bn1, self.conv1 = norm(n_in), conv(n_in, width, 3, stride)
+        self.bn2, self.conv2 = norm(width), conv(width, width, 3)
+        self.relu, self.dropout = nn.ReLU(inplace=True), nn.Dropout(dropout)
+        changes = stride != 1 or n_in != width
+        self.downsample = conv(n_in, width, 1, stride) if changes else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        active = self.relu(self.bn1(x))
+        out = self.dropout(self.relu(self.bn2(self.conv1(active))))
+        shortcut = x if self.downsample is None else self.downsample(active)
+        return cast("Tensor", self.conv2(out) + shortcut)
 
 
 class ResNet(nn.Sequential):
@@ -93,21 +111,29 @@ class ResNet(nn.Sequential):
         bottleneck: bool = False,
         norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
         padded: bool = False,
+        preactivated: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         imagenet = stem == "imagenet"
-        self.conv1 = conv(3, width, 7 if imagenet else 3, 1 if stem == "small" else 2)
-        self.bn1 = norm(width)
-        self.relu = nn.ReLU(inplace=True)
+        n_in = max(1, width // 10) if preactivated else width
+        self.conv1 = conv(3, n_in, 7 if imagenet else 3, 1 if stem == "small" else 2)
+        self.bn1 = nn.Identity() if preactivated else norm(width)
+        self.relu = nn.Identity() if preactivated else nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1) if imagenet else nn.Identity()
-        n_in = width
         for i, depth in enumerate(depths):
             units = []
             for j in range(depth):
                 stride = 2 if i > 0 and j == 0 else 1
-                units.append(Residual(n_in, width << i, stride, bottleneck, norm, padded))
+                units.append(
+                    Preactivated(n_in, width << i, stride, norm, dropout)
+                    if preactivated
+                    else Residual(n_in, width << i, stride, bottleneck, norm, padded)
+                )
                 n_in = (width << i) * (4 if bottleneck else 1)
             self.add_module(f"layer{i + 1}", nn.Sequential(*units))
+        if preactivated:
+            self.last = nn.Sequential(norm(n_in), nn.ReLU(inplace=True))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
@@ -119,9 +145,12 @@ class ResNet(nn.Sequential):
 def resnet_roles(model: nn.Module) -> RoleMap:
     """Return the roles: residual units are blocks, the first one with the stem.
 
-    This gives K = 16 for ResNet-50, as in the reinitialization study, appendix C.
+    This gives K = 16 for ResNet-50, as in the reinitialization study, appendix C. What follows the
+    last preactivated unit is in its block.
     """
     stages = {n: stage for n, stage in model.named_children() if n.startswith("layer")}
     units = [f"{n}.{unit}" for n, stage in stages.items() for unit in dict(stage.named_children())]
-    blocks = (("conv1", "bn1", units[0]), *((unit,) for unit in units[1:]))
+    blocks = [("conv1", "bn1", units[0]), *((unit,) for unit in units[1:])]
+    if hasattr(model, "last"):
+        blocks[-1] += ("last",)
     return RoleMap.of(model, blocks, tuple(stages))

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from fsbench.backbones.architectures import Architecture, RoleMap, _chains, _resnet
+from fsbench.backbones.architectures import Architecture, RoleMap, _chains, _densenet, _resnet
 from fsbench.core import io
 
 Family = tuple[Callable[..., nn.Module], Callable[..., RoleMap], dict[str, Any]]
@@ -17,9 +17,10 @@ FAMILIES: dict[str, Family] = {
     "perceptron": (_chains.perceptron, _chains.chain_roles, CHAIN),
     "mobilenet": (_chains.mobilenet, _chains.mobilenet_roles, {}),
     "resnet": (_resnet.ResNet, _resnet.resnet_roles, {}),
+    "densenet": (_densenet.densenet, _densenet.densenet_roles, {}),
 }
 """Builder of the networks of a family, their roles, and their common facts."""
-NORMS = {"batch": nn.BatchNorm2d, "layer": _chains.layer_norm}
+NORMS = {"batch": nn.BatchNorm2d, "layer": _chains.layer_norm, "bias": _chains.Bias}
 
 
 def make_preset(
