@@ -21,8 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from fsbench.core.errors import UsageError
 from pretrain.method import Method
-from pretrain.recipes.recipe import ActingOrder
+from pretrain.recipes.recipe import ActingOrder, Recipe
 from pretrain.training.context import Context, ParameterGroup
 from pretrain.weights.parametrizations import Elementwise, Originals, WeightMap, find_map
 from pretrain.weights.surgery import get_weight, total_clamped
@@ -56,6 +57,13 @@ class Reparametrization(Method):
     def decays(self) -> Literal["w", "v"]:
         """Return whether weight decay acts on the effective (w) or on the trained weights (v)."""
         return self.decay
+
+    def check(self, recipe: Recipe) -> None:
+        if recipe.optimizer == "adamw" and recipe.weight_decay and self.decays == "w":
+            raise UsageError(
+                f"{self.name} decays w by a gradient, and adamw keeps decay out of the gradient",
+                fix=f"use --set {self.name}.decay=v, or --set optimizer=adam",
+            )
 
     def setup(self, ctx: Context) -> None:
         """Register the maps, and log when an initial weight had to be moved into a map's range."""
@@ -146,4 +154,4 @@ def raw_maps(ctx: Context) -> Iterator[tuple[Elementwise, Tensor]]:
 
 def is_adaptive(ctx: Context) -> bool:
     """Return whether the optimizer's steps do not depend on the size of the gradient."""
-    return ctx.recipe.optimizer == "adam"
+    return ctx.recipe.optimizer != "sgd"

@@ -116,6 +116,6 @@ class Gradinit(ScaleSearch):
         names = (*ctx.recipe.stream("method"), self.name)
         half = self.batch_size // 2
         probes = list(islice(ctx.loader.passes(half, 0, (*names, "probes")), PROBES))
-        adam = ctx.recipe.optimizer == "adam"
+        adam = ctx.recipe.optimizer != "sgd"
         halves = ctx.loader.passes(half, 0, names)
         log_scales(ctx, learn_step_scales(ctx.model, halves, probes, self, adam))

@@ -338,10 +338,16 @@ class Recipe(Frozen):
     plan: Plan
     methods: tuple[AnyMethod, ...] = Field(min_length=1)
     batch_size: int = Field(32, ge=2, description="the incomplete last batch is left out")
-    optimizer: Literal["sgd", "adam"] = "sgd"
+    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
     lr: float = Field(0.01, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
+    clip_norm: float | None = Field(
+        None,
+        gt=0,
+        exclude_if=lambda value: value is None,
+        description="largest norm of the gradient of all weights; null: not clipped",
+    )
     schedule: Literal["cosine", "single_cycle", "step", "plateau", "constant"] = "cosine"
     schedule_by: Literal["epoch", "step"] = "epoch"
     warmup: float = Field(0.125, ge=0, lt=1, description="part of a round's epochs, rounded down")

@@ -3,8 +3,9 @@
 "The Impact of Reinitialization on Generalization in Convolutional Neural Networks", section 3.1,
 appendix C and Table 2. `paper/study_NETWORK[_augmented[_dropout]]` is the baseline BL with the
 number of rounds that all methods get: K, the blocks of the network. The other methods are the same
-recipe with `--method welsr|dsd|wels|fc|lw`, on `--source pets`, `caltech101` or `folder:DIR`. Every
-recipe lists the table's test accuracies of all data sets and methods (432 in reinit_table2.json).
+recipe with `--method welsr|dsd|wels|fc|lw`, on `--source pets`, `caltech101`, `dogs120` or
+`folder:DIR`. Every recipe lists the table's test accuracies of all data sets and methods (432 in
+reinit_table2.json).
 
 | setting     | paper                                | here                                     |
 |-------------|--------------------------------------|------------------------------------------|
@@ -76,7 +77,11 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 }
 """Setting of the table -> end of the recipe's name, and what it sets."""
 
-SOURCES: Mapping[str, str] = {"oxford-iiit": "pets", "caltech101": "caltech101"}
+SOURCES: Mapping[str, str] = {
+    "oxford-iiit": "pets",
+    "caltech101": "caltech101",
+    "dogs": "dogs120",
+}
 """Data set of the table -> source; the other ones come as folder:DIR with train/, val/, test/."""
 
 PROTOCOL: Mapping[str, object] = {

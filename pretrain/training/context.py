@@ -60,6 +60,8 @@ def build_optimizer(
     optimizer: torch.optim.Optimizer
     if recipe.optimizer == "adam":
         optimizer = torch.optim.Adam(options, lr=recipe.lr)
+    elif recipe.optimizer == "adamw":
+        optimizer = torch.optim.AdamW(options, lr=recipe.lr)
     else:
         # foreach gives the bits of the plain loop; fused does not where layouts differ (torch 2.15)
         optimizer = torch.optim.SGD(options, lr=recipe.lr, momentum=recipe.momentum, foreach=True)

@@ -142,7 +142,7 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     validation = validated * seconds / recipe.batch_size * FORWARD_SHARE
     size = sum(t.numel() * t.element_size() for t in ctx.model.state_dict().values())
     # weights, momentum and the export; two checkpoints exist while one replaces the other
-    buffers = 2 if recipe.optimizer == "adam" else 1
+    buffers = 1 if recipe.optimizer == "sgd" else 2
     disk = size * (2 * (1 + buffers) + 1)
     return WorkEstimate(seconds=steps * seconds + validation, steps=steps, disk=disk)
 

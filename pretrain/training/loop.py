@@ -12,7 +12,7 @@
                 training_step | forward, task loss
                 loss_term                    added
                 backward
-                after_backward               edit gradients
+                after_backward               edit gradients; then they are clipped
                 before_step
                 optimizer step
                 after_step                   edit weights
@@ -36,6 +36,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.parametrize import cached
 
 from fsbench.core import seeding
@@ -219,6 +220,8 @@ class Trainer:
                     loss, correct = self._task_loss(batch)
                     backward(ctx, self.ranks, sum(ctx.call("loss_term"), loss), batch.share)
                 ctx.call("after_backward")
+                if recipe.clip_norm is not None:
+                    clip_grad_norm_(ctx.parameters.values(), recipe.clip_norm)
                 ctx.call("before_step")
             ctx.optimizer.step()
             ctx.call("after_step")

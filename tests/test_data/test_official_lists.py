@@ -12,6 +12,7 @@ from torchvision.datasets import Flowers102
 
 from fsbench.core.errors import DataError
 from fsbench.data import TARGETS, DataRoots, TargetDataset
+from fsbench.data.loading import list_source
 from fsbench.data.splits import split_dataset
 from fsbench.data.verification import verify_dataset
 
@@ -245,3 +246,14 @@ def test_a_data_set_is_complete_with_the_official_number_in_both_parts_and_all_c
     check = verify_dataset("mit67", DataRoots((base.parent,)), tmp_path / "cache")
     assert (check.counts[1][1], check.complete) == (None, not note)
     assert not note or "does not have the official images" in str(check.problem())
+
+
+def test_the_training_list_of_dogs_trains_and_validates(tmp_path: Path) -> None:
+    train = {f"{DALE}/{n}.jpg": 1 for n in range(10)} | {f"{WOLF}/{n}.jpg": 120 for n in range(2)}
+    lists = {"train_list.mat": dogs_list(train), "test_list.mat": dogs_list(DOGS_TEST)}
+    folder = LAYOUTS["dogs"]._replace(train=train, lists=lists).write(tmp_path)
+    roots = DataRoots.parse([f"dogs120={folder}"])
+    listing = list_source("dogs120", roots, tmp_path / "cache")
+    labels = {part: [i.label for i in images] for part, images in listing.parts.items()}
+    assert labels == {"train": [0] * 9 + [119], "val": [0, 119], "test": [0, 1]}
+    assert listing.flags == {"derived", "subset"}

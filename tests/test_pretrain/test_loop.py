@@ -162,3 +162,32 @@ def test_who_watches_sees_the_start_and_the_end_of_every_epoch(tmp_path: Path) -
 
     train(tmp_path, "normal", "plan.rounds=1", "plan.epochs=2", watch=watch)
     assert calls == [(0, 0, 0), (0, 0, 2), (0, 1, 4)]
+
+
+CONSTANT = ("schedule=constant", "warmup=0", "momentum=0", "width=2")
+
+
+def take_first_step(out: Path, *assignments: str) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield every tensor before and after the first step, and its gradient."""
+    made = trainer(tiny("normal", *CONSTANT, *assignments), out)
+    made._open_epoch(2)
+    before = {n: p.detach().clone() for n, p in made.ctx.parameters.items()}
+    made._step(2)
+    for name, parameter in made.ctx.parameters.items():
+        assert parameter.grad is not None
+        yield before[name], parameter.detach(), parameter.grad
+
+
+def test_adamw_decays_apart_from_its_step(tmp_path: Path) -> None:
+    for old, new, gradient in take_first_step(
+        tmp_path, "optimizer=adamw", "lr=0.1", "weight_decay=0.5"
+    ):
+        expected = old * (1 - 0.1 * 0.5) - 0.1 * gradient / (gradient.abs() + 1e-8)
+        torch.testing.assert_close(new, expected)
+
+
+def test_the_gradient_of_all_weights_is_clipped_together(tmp_path: Path) -> None:
+    steps = take_first_step(tmp_path, "clip_norm=0.01", "lr=1", "weight_decay=0")
+    moved = torch.cat([(new - old).flatten() for old, new, _ in steps])
+    assert moved.norm().item() == pytest.approx(0.01, rel=1e-3)
+    assert moved.count_nonzero() > len(moved) / 3

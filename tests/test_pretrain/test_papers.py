@@ -84,6 +84,16 @@ ROWS: dict[str, dict[str, object]] = {
         **WC_CIFAR, "drops": (90, 136), "gamma": 0.1, "weight_decay": 1e-4, "a": 0.8, "b": 0.5
     },
     f"{WC}_cifar100_resnet34": {**WC_CIFAR, "drops": (60, 120, 160), "a": 0.7, "b": 0.8},
+    f"{WC}_cifar10_vgg19": {**WC_CIFAR, "drops": (60, 120, 160), "a": 0.5, "b": 0.7},
+    f"{WC}_control_cifar100_wrn28_10_dropout": {
+        **WC_CIFAR, "drops": (60, 120, 160), "function": "identity"
+    },
+    "paper/nio_cifar10_resnet110": {
+        "rate": 0.1, "overlap": 0.6, "gamma": 5.0, "clip_norm": None, "epochs": 500
+    },
+    "paper/nio_cifar100_densenet100_no_norm": {
+        "rate": 0.015, "overlap": 0.75, "gamma": 7.0, "clip_norm": 1.0, "weight_decay": 1e-4
+    },
     f"{WC}_fine_cifar10_resnet18": {"learnable": "fine", "a": 0.5, "b": 1.0},
     "paper/swr_decay": {"drops": (100, 150)},
     "paper/swr": {"drops": ()},
@@ -150,6 +160,7 @@ def test_twelve_recipes_have_the_432_figures_as_printed() -> None:
         ("scnn", "oxford-iiit, BL", 13.7, "pets"),
         ("resnet50", "oxford-iiit, LW", 28.5, "pets"),
         ("vgg16", "caltech101, FC", 69.1, "caltech101"),
+        ("scnn", "dogs, BL", 5.8, "dogs120"),
         ("mobilenet", "cassava, DSD", 63.6, None),
     ):
         figure = figures[network, "plain", at]

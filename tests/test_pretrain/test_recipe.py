@@ -54,7 +54,7 @@ def test_overrides_change_the_digest_and_defaults_do_not() -> None:
         ("lr=-1", UsageError, "greater than 0"),
         ("seal.ascent_decay=2", UsageError, "seal.ascent_decay=2 does not fit"),
         ("plan.rounds=2.5", UsageError, "plan.rounds=2.5"),
-        ("optimizer=lion", UsageError, "'sgd' or 'adam'"),
+        ("optimizer=lion", UsageError, "'sgd', 'adam' or 'adamw'"),
         ("lr", UsageError, "write field=value"),
         ("plan.epochs=3", UsageError, "seal would never ascend"),
     ],

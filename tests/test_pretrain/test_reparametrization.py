@@ -14,6 +14,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from fsbench.backbones.networks import load_architecture
+from fsbench.core.errors import UsageError
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.registry import compose_methods
 from pretrain.training.loop import Trainer, train_recipe
@@ -147,6 +148,12 @@ def test_adam_steps_in_w_and_is_rescaled_by_the_slope(case: str, tmp_path: Path)
     actual = tensors(made)
     for name, expected in loop.weights().items():  # Adam divides tiny gradients by their size
         assert ((actual[name] - expected).abs() < 1e-3).float().mean() > 0.99, name
+
+
+def test_decay_on_w_is_a_gradient_which_adamw_would_not_decay_by() -> None:
+    with pytest.raises(UsageError, match="adamw keeps decay out of the gradient"):
+        recipe("weight_compander", "optimizer=adamw")
+    assert recipe("weight_compander", "optimizer=adamw", "weight_compander.decay=v")
 
 
 @pytest.mark.parametrize("case", MAPS)

@@ -21,7 +21,7 @@ from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, list_files, stamp_file
 from fsbench.data.readers.base import UNREADABLE
 from fsbench.data.readers.class_folders import ClassFolders
-from fsbench.data.readers.official_lists import TextLists
+from fsbench.data.readers.official_lists import DogsLists, TextLists
 from fsbench.data.source import SourceImage, SourceListing, locate_image, select_by_hash
 from fsbench.data.splits import PARTS
 
@@ -97,10 +97,10 @@ class FolderSource(Frozen):
 class ListSource(Frozen):
     """Official lists for training and test, of which a part of the first validates.
 
-    The study above does not say which images of Oxford-IIIT Pet it holds out, either.
+    The study above does not say which images it holds out, either.
     """
 
-    lists: TextLists
+    lists: TextLists | DogsLists
 
     def load(self, facts: DatasetFacts, folder: Path, cache: Path) -> SourceListing:
         base, images = self.lists.find_images(facts, folder)
