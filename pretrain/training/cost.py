@@ -11,7 +11,8 @@ process repeats, counts once. Seconds and memory are those of the process that w
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from fsbench.backbones.networks import load_architecture
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.process import peak_memory, reset_peak_memory
@@ -37,15 +39,17 @@ TOTALS = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memo
 class FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counter of the floating-point operations of a block, which it does not change.
 
-    torch's FlopCounterMode also tracks modules by tensor hooks, which costs memory.
+    calls: of operators. torch's FlopCounterMode also tracks modules by tensor hooks, which costs
+    memory.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.flops = 0
+        self.flops = self.calls = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
+        self.calls += 1
         formula: Callable[..., int] | None = flop_registry.get(func._overloadpacket)
         if formula is not None:
             self.flops += formula(*args, **(kwargs or {}), out_val=out)
@@ -165,3 +169,41 @@ def _time_step(ctx: Context) -> float:
     ctx.optimizer.step()
     losses[0].item()
     return time.monotonic() - started
+
+
+class Accelerator(NamedTuple):
+    """A device by two assumptions: operations per second, and seconds until an operator starts."""
+
+    rate: float
+    call: float
+
+
+H100 = Accelerator(rate=40e12, call=20e-6)
+"""Assumed, not measured: a twelfth of the TF32 peak (495e12), and the pace of Python and CUDA."""
+
+
+@cache
+def trace_step(architecture: str, width: int | None, side: int, classes: int) -> tuple[float, int]:
+    """Return operations per image, and calls of operators, of a step of a plain network.
+
+    side: of the images (px). The network is on the meta device, so nothing is computed.
+    """
+    sample = 2  # operations grow with the images of a step, calls do not
+    with torch.device("meta"):
+        model = load_architecture(architecture).at(side).build(classes, width)
+        images = torch.zeros(sample, 3, side, side)
+        with FlopCounter() as counter:
+            torch.autograd.backward(model(images).sum())
+    return counter.flops / sample, counter.calls
+
+
+def project_training(recipe: Recipe, images: int, classes: int, device: Accelerator) -> float:
+    """Return the seconds that a source of so many training images and classes would take.
+
+    A step takes the larger of its operations over the rate and its calls times their time.
+    Validation, hooks of methods and early ends of rounds are left out.
+    """
+    plan, batch = recipe.plan, recipe.batch_size
+    flops, calls = trace_step(recipe.architecture, recipe.width, recipe.input_size, classes)
+    steps = plan.round_steps or plan.epochs * ((plan.epoch_images or images) // batch)
+    return plan.total_rounds * steps * max(flops * batch / device.rate, calls * device.call)

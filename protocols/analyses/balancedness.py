@@ -15,14 +15,19 @@ by repeating, for all hidden units at once,
 
     a_i = (sum of squares of outgoing weights / sum of squares of incoming weights) ^ (1 / 8)
 
-which lowers the norm monotonically to its global minimum.
+which lowers the norm monotonically to its global minimum. Beside it, the Lipschitz constant of the
+chain is bounded (Corollary 2.1, for activations with the constant 1):
+
+    |f(x) - f(y)| <= product of |W_l|_spectral |x - y| <= product of |W_l| |x - y|
 
 Unit: none. Differences: none. As in the official code, biases do not count, and only linear layers
 are measured: those at the end of the network, as a chain.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -35,7 +40,7 @@ from fsbench.core.schema import Finding, Measure, View
 from protocols.analyses import Need, NotApplicable
 from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
-SOURCE = "Soft Weight Rescaling, appendix C; Saul 2023, Algorithm 1"
+SOURCE = "Soft Weight Rescaling, Corollary 2.1, appendix C; Saul 2023, Algorithm 1"
 NEEDS: tuple[Need, ...] = ("head",)
 TOLERANCE = 1e-5
 """Stop when every factor of an update is this close to 1 (official code)."""
@@ -68,6 +73,10 @@ def run(
         measures=(
             Measure(name="linear layers in a chain", value=len(weights)),
             Measure(name="balancedness", value=value),
+            Measure(name="Lipschitz bound", value=bound_lipschitz(weights)),
+            Measure(
+                name="Lipschitz bound by Frobenius norms", value=bound_lipschitz(weights, "fro")
+            ),
         ),
         views=(View.bar("balancedness", value),),
     )
@@ -87,6 +96,11 @@ def collect_chain_weights(network: Classifier) -> list[Tensor]:
             fix="leave balancedness out of --what; fsbench/mlp, cnn and vgg nets have such a chain",
         )
     return [network.model.get_submodule(name).get_parameter("weight") for name in linear]
+
+
+def bound_lipschitz(weights: Sequence[Tensor], norm: Literal[2, "fro"] = 2) -> float:
+    """Return the product of spectral or Frobenius norms (float64) of linear weights (out, in)."""
+    return math.prod(float(torch.linalg.matrix_norm(w.detach().double(), norm)) for w in weights)
 
 
 def compute_balancedness(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from support import real, studies
+from support import hours, real, studies
 
 from fsbench.api.listing import Row, rows
 from fsbench.claims import list_statements
@@ -101,6 +101,7 @@ TABLES: dict[str, Callable[[], str | studies.Table]] = {
     ),
     "analyses": list_rows("analyses", "analysis", "finds", "needs", "source"),
     "claims": lambda: [{c: row.get(c) for c in CLAIM} for row in list_statements()],
+    "hours": hours.list_hours,
     "published": list_published,
     "speed": draw_speed,
     **studies.TABLES,

@@ -10,7 +10,11 @@ from torch import Tensor
 
 from fsbench.core import seeding
 from fsbench.core.errors import UsageError
-from protocols.analyses.balancedness import compute_balancedness, find_balancing_factors
+from protocols.analyses.balancedness import (
+    bound_lipschitz,
+    compute_balancedness,
+    find_balancing_factors,
+)
 
 SIZES = (5, 7, 6, 3)
 
@@ -48,6 +52,18 @@ def test_two_layers_by_hand() -> None:
     assert a.tolist() == pytest.approx([(4 / 25) ** 0.25, 1], rel=1e-4)
     (one,) = find_balancing_factors(weights, updates=1)
     assert one.tolist() == pytest.approx([(4 / 25) ** 0.125, 1], rel=1e-12)
+
+
+def test_the_lipschitz_bound_by_hand() -> None:
+    """|W_1| = 4 and |W_2| = 3 (spectral); no two inputs are mapped farther apart."""
+    weights = [torch.diag(torch.tensor([4.0, 3.0])), torch.tensor([[0.0, 3.0]])]
+    assert bound_lipschitz(weights) == pytest.approx(12)
+    assert bound_lipschitz(weights, "fro") == pytest.approx(15)
+    deep = chain(3)
+    x = torch.randn(2, 500, SIZES[0], dtype=torch.float64)
+    a, b = outputs(deep, [torch.zeros(len(w), dtype=torch.float64) for w in deep], x)
+    ratios = (a - b).norm(dim=1) / (x[0] - x[1]).norm(dim=1)
+    assert 0.01 * bound_lipschitz(deep) < ratios.max() <= bound_lipschitz(deep)
 
 
 @settings(max_examples=30, deadline=None)
