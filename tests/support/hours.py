@@ -88,7 +88,7 @@ def list_hours() -> list[Row]:
                 "paper": headline.paper,
                 "table": headline.table,
                 "runs": headline.runs,
-                "H100 hours": float(f"{hours:.2g}"),
+                "H100 hours": int(float(f"{hours:.2g}")),
             }
         )
     return rows

@@ -13,10 +13,13 @@ from fsbench.data.source import decode_source, take_subset
 from pretrain.recipes.registry import load_recipe
 from pretrain.training import cost
 from pretrain.training.cost import (
+    Accelerator,
     FlopCounter,
     TrainingCost,
     estimate_training,
     outline_source,
+    project_training,
+    trace_step,
 )
 
 CPU = torch.device("cpu")
@@ -112,3 +115,20 @@ def test_a_step_outside_the_first_is_not_slowed(tmp_path: Path) -> None:
     for _ in range(8):
         made._epoch(lambda images: None)
     assert [step for step, modes in steps if modes] == [0, 8]
+
+
+def test_projected_seconds_by_hand() -> None:
+    """A layer multiplies three times a step, but the first one, whose input needs no gradient."""
+    recipe = load_recipe("toy/normal").override(["architecture=mlp", "input_size=28"])
+    flops = 2 * (2 * 3 * 28 * 28 * 100 + 3 * 100 * 100 + 3 * 100 * 10)
+    steps = 2 * 4 * (2000 // 32)
+    by_rate, by_calls = Accelerator(rate=1e9, call=0.0), Accelerator(rate=1e30, call=1.0)
+    seconds = project_training(recipe, 50_000, 10, by_rate)
+    assert seconds == pytest.approx(steps * 32 * flops / 1e9)
+    calls = trace_step("mlp", None, 28, 10)[1]
+    assert 10 < calls < 60
+    assert project_training(recipe, 50_000, 10, by_calls) == steps * calls
+    whole = recipe.override(["plan.epoch_images=null"])
+    assert project_training(whole, 3200, 10, by_calls) == 2 * 4 * 100 * calls
+    fixed = recipe.override(["plan.round_steps=10"])
+    assert project_training(fixed, 50_000, 10, by_calls) == 2 * 10 * calls
