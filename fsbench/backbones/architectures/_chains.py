@@ -31,6 +31,8 @@ from fsbench.backbones.architectures import RoleMap, layer_names
 
 VALUES = 128
 """Inputs of the perceptron of the reinitialization study's synthetic experiment."""
+Norm = Callable[[int], nn.Module]
+"""Builder of a norm of so many channels, or of what takes its place."""
 LAWS: dict[str, Callable[[Tensor], Tensor]] = {
     "he": partial(nn.init.kaiming_normal_, mode="fan_in", nonlinearity="relu"),
     "he_uniform": partial(nn.init.kaiming_uniform_, mode="fan_in", nonlinearity="relu"),
@@ -90,11 +92,7 @@ class Bias(nn.Module):
 
 
 def conv_unit(
-    n_in: int,
-    n_out: int,
-    kernel: int,
-    norm: Callable[[int], nn.Module] | None = layer_norm,
-    **options: Any,
+    n_in: int, n_out: int, kernel: int, norm: Norm | None = layer_norm, **options: Any
 ) -> list[nn.Module]:
     """Return a convolution padded by 1, a norm instead of its bias if there is one, and ReLU.
 
@@ -120,7 +118,7 @@ def cnn(
     side: int,
     stages: Sequence[tuple[int, int]],
     hidden: Mapping[str, float],
-    norm: Callable[[int], nn.Module] | None = None,
+    norm: Norm | None = None,
     kernel: int = 3,
     law: str | None = None,
     dropout: float = 0.0,

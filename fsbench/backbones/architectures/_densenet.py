@@ -5,18 +5,16 @@ bottlenecks and a compression of one half (BC), a 3x3 stem of 2 k channels. Init
 kaiming-normal with fan-in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap, _chains
+from fsbench.backbones.architectures._chains import Norm
 
 
 def densenet(
-    num_classes: int,
-    width: int,
-    depths: Sequence[int],
-    norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
+    num_classes: int, width: int, depths: Sequence[int], norm: Norm = nn.BatchNorm2d
 ) -> nn.Module:
     """Build a DenseNet; width: its growth rate k; depths: dense layers of each block."""
     from torchvision.models import DenseNet

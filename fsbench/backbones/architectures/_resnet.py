@@ -8,12 +8,12 @@ Preactivated units are those of Zagoruyko and Komodakis 2016, "Wide Residual Net
 https://arxiv.org/abs/1605.07146, with a stem of a tenth of the width.
 """
 
-from collections.abc import Callable
 from typing import Literal, cast
 
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap, _chains
+from fsbench.backbones.architectures._chains import Norm
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
@@ -39,13 +39,7 @@ class Residual(nn.Module):
     """
 
     def __init__(
-        self,
-        n_in: int,
-        width: int,
-        stride: int,
-        bottleneck: bool,
-        norm: Callable[[int], nn.Module],
-        padded: bool = False,
+        self, n_in: int, width: int, stride: int, bottleneck: bool, norm: Norm, padded: bool = False
     ) -> None:
         super().__init__()
         shapes = [(width, 3, stride), (width, 3, 1)]
@@ -80,9 +74,7 @@ class Preactivated(nn.Module):
     The shortcut to another shape is a 1x1 convolution of relu(bn1(x)).
     """
 
-    def __init__(
-        self, n_in: int, width: int, stride: int, norm: Callable[[int], nn.Module], dropout: float
-    ) -> None:
+    def __init__(self, n_in: int, width: int, stride: int, norm: Norm, dropout: float) -> None:
         super().__init__()
         self.bn1, self.conv1 = norm(n_in), conv(n_in, width, 3, stride)
         self.bn2, self.conv2 = norm(width), conv(width, width, 3)
@@ -109,7 +101,7 @@ class ResNet(nn.Sequential):
         law: str = "he",
         zero_biases: bool = False,
         bottleneck: bool = False,
-        norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
+        norm: Norm = nn.BatchNorm2d,
         padded: bool = False,
         preactivated: bool = False,
         dropout: float = 0.0,
