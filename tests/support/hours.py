@@ -1,94 +1,55 @@
 """Cost of the headline tables of the papers on one H100, for the table of pretrain/README.md."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from fsbench.api.listing import Row
 from fsbench.data import SOURCES
-from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.registry import load_recipe
 from pretrain.training.cost import H100, project_training
 
 IMAGENET = 1_281_167, 1000
 """Training images and classes."""
-
-
-class Headline(NamedTuple):
-    """A table of a paper. recipes: trained `each` times, with the fields of `settings`."""
-
-    paper: str
-    table: str
-    runs: str
-    recipes: tuple[str, ...]
-    each: int
-    settings: tuple[str, ...] = ()
-    size: tuple[int, int] | None = None
-
-
-RESNET50 = ("architecture=timm/resnet50", "input_size=224", "plan.rounds=1", "plan.epochs=100")
-SWIN = ("architecture=timm/swin_tiny_patch4_window7_224", "input_size=224", "plan.rounds=1")
-NETWORKS = ("scnn", "vgg16", "mobilenet", "resnet50")
-CIFAR = tuple(
-    f"nio_{source}_{network}{end}"
-    for source in ("cifar10", "cifar100")
-    for network in ("resnet110", "densenet100", "wrn28_10")
-    for end in ("", "_no_norm")
-)
 SWR = ("vanilla", "l2", "l2_init", "swr")
-HEADLINES = (
-    Headline("SEAL", "Table 2", "4 methods", ("normal", "normal_long", "llf", "seal"), 1),
-    Headline(
-        *("Weight Compander", "Table IV", "2 methods, 3 seeds"),
-        ("weight_compander", "weight_compander_control"),
-        each=3,
-    ),
-    Headline(
-        *("SWR", "Tables 1 and 5, TinyImageNet", "9 methods, 3 seeds"),
-        (*SWR, *(f"{name}_decay" for name in SWR), "swr_reanchor"),
-        each=3,
-    ),
-    *(
-        Headline(
-            *("Reinitialization", f"Table 2, {network}"),
-            "at most: 6 methods, 6 data sets, 3 settings; rounds end early",
-            (f"study_{network}",),
-            each=6 * 6 * 3,
-        )
-        for network in NETWORKS
-    ),
-    Headline("NIO", "appendix B.2", "12 networks, 2 methods", CIFAR, 2),
-    Headline(
-        *("NIO", "appendix B.3, ResNet-50", "2 methods", ("nio_cifar10_resnet110",), 2),
-        (*RESNET50, "batch_size=256"),
-        IMAGENET,
-    ),
-    Headline(
-        *("NIO", "appendix B.3, Swin-T", "2 methods", ("nio_cifar10_resnet110",), 2),
-        (*SWIN, "plan.epochs=300", "batch_size=1024"),
-        IMAGENET,
-    ),
-)
+NIO = ("resnet110", "densenet100", "wrn28_10")
+STUDY = "at most: 6 methods, 6 data sets, 3 settings; rounds end early"
+RESNET50 = "architecture=timm/resnet50 input_size=224 plan.epochs=100 batch_size=256"
+SWIN = "architecture=timm/swin_tiny_patch4_window7_224 input_size=224 plan.epochs=300"
 
 
-def project_hours(recipe: Recipe, size: tuple[int, int] | None) -> float:
-    """Return the hours of a run; size: training images and classes, those of the source if None."""
-    if size is None:
+def sum_hours(*names: str, settings: str = "", size: tuple[int, int] | None = None) -> float:
+    """Return the hours of one run of each of these recipes of papers.
+
+    settings: fields apart by spaces; size: images and classes, those of the source if None.
+    """
+    seconds = 0.0
+    for name in names:
+        recipe = load_recipe(f"paper/{name}").override(settings.split())
         facts = SOURCES.load(recipe.source).FACTS
-        size = facts.n_images, len(facts.classes)
-    return project_training(recipe, *size, H100) / 3600
+        images, classes = size or (facts.n_images, len(facts.classes))
+        seconds += project_training(recipe, images, classes, H100)
+    return seconds / 3600
+
+
+def iterate_tables() -> Iterator[tuple[str, str, str, float]]:
+    """Yield paper, table, what is trained, and hours."""
+    yield "SEAL", "Table 2", "4 methods", sum_hours("normal", "normal_long", "llf", "seal")
+    hours = 3 * sum_hours("weight_compander", "weight_compander_control")
+    yield "Weight Compander", "Table IV", "2 methods, 3 seeds", hours
+    hours = 3 * sum_hours(*SWR, *(f"{name}_decay" for name in SWR), "swr_reanchor")
+    yield "SWR", "Tables 1 and 5, TinyImageNet", "9 methods, 3 seeds", hours
+    for network in ("scnn", "vgg16", "mobilenet", "resnet50"):
+        hours = 6 * 6 * 3 * sum_hours(f"study_{network}")
+        yield "Reinitialization", f"Table 2, {network}", STUDY, hours
+    columns = [f"nio_{source}_{n}" for source in ("cifar10", "cifar100") for n in NIO]
+    hours = 2 * sum_hours(*columns, *(f"{column}_no_norm" for column in columns))
+    yield "NIO", "appendix B.2", "12 networks, 2 methods", hours
+    for name, settings in (("ResNet-50", RESNET50), ("Swin-T", f"{SWIN} batch_size=1024")):
+        hours = 2 * sum_hours("nio_cifar10_resnet110", settings=settings, size=IMAGENET)
+        yield "NIO", f"appendix B.3, {name}", "2 methods", hours
 
 
 def list_hours() -> list[Row]:
-    """Return the rows of the table."""
-    rows: list[Row] = []
-    for headline in HEADLINES:
-        recipes = [load_recipe(f"paper/{n}").override(headline.settings) for n in headline.recipes]
-        hours = headline.each * sum(project_hours(recipe, headline.size) for recipe in recipes)
-        rows.append(
-            {
-                "paper": headline.paper,
-                "table": headline.table,
-                "runs": headline.runs,
-                "H100 hours": int(float(f"{hours:.2g}")),
-            }
-        )
-    return rows
+    """Return the rows of the table; hours have two digits."""
+    columns = ("paper", "table", "runs")
+    rows = [(texts, int(float(f"{hours:.2g}"))) for *texts, hours in iterate_tables()]
+    return [dict(zip(columns, t, strict=True)) | {"H100 hours": h} for t, h in rows]
