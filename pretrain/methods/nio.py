@@ -168,7 +168,7 @@ CIFAR_COLUMNS: Mapping[str, tuple[float, float, float]] = {
 """Network -> rate, overlap, and gamma on CIFAR-10 (appendix B.2); on CIFAR-100 gamma is doubled."""
 
 
-def cifar_rows() -> tuple[PaperRecipe, ...]:
+def build_cifar_rows() -> tuple[PaperRecipe, ...]:
     """Build the recipes of appendix B.2; gradients of networks without norm are clipped."""
     rows = []
     for (network, (rate, overlap, gamma)), scale in product(CIFAR_COLUMNS.items(), (1, 2)):
@@ -216,7 +216,7 @@ class Nio(ScaleSearch):
     iterations: int = Field(100, ge=0)
 
     SOURCE: ClassVar = "NIO, Algorithms 2 and 3; official code HarborYuan/GradCosine"
-    PAPER: ClassVar = cifar_rows()
+    PAPER: ClassVar = build_cifar_rows()
     PILOT: ClassVar = {"nio.objective": "gc_gn_sqrt"}
     TOY: ClassVar = {"nio.iterations": 5, "nio.parts": 2, "nio.rate": 0.02}
 
