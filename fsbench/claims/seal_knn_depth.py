@@ -41,8 +41,6 @@ def measure(job: ClaimJob) -> dict[str, object]:
     else:
         chosen = seal_ascent.build_seal_recipe(job.arm, EPOCHS, job.seed)
         source = _training.load_digits_source(job.seed, IMAGES)
-    if job.arm == "seal":
-        chosen = seal_ascent.lengthen_ascent(chosen, len(source.train))
     with TemporaryDirectory() as folder:
         out = train_recipe(chosen, source, Path(folder) / "run", device=job.settings.device)
         network = load_classifier(f"run:{out}", device=job.settings.device)
