@@ -37,10 +37,7 @@ TINY: dict[Any, dict[str, Any]] = {
         "SETUPS": {"mlp": ("mlp", 1, 1, 0), "cnn": ("cnn", 2, 1, 0), GAIN: ("mlp", 0, 1, 1)},
     },
     swr_scenarios: {"SETUPS": dict.fromkeys(swr_scenarios.SETUPS, (64, 1))},
-    wc_weights: {
-        "PHASES": {name: (2, *rest) for name, (_, *rest) in wc_weights.PHASES.items()},
-        "IMAGES": 100,
-    },
+    wc_weights: {"EPOCHS": 2, "IMAGES": 100},
 }
 """Settings by module; the colour images are digits."""
 

@@ -8,13 +8,24 @@ from support.cli import CommandLine
 
 
 def test_alone_it_lists_the_claims(cli: CommandLine) -> None:
-    names = [row["claim"] for row in cli.json("claims")]
-    assert {"reinit_table3", "reinit_figure2"} <= set(names)
+    """Whose fault a miss is, stands beside every verdict that is not `reproduced`."""
+    rows = cli.json("claims")
+    assert {"reinit_table3", "reinit_figure2"} <= {row["claim"] for row in rows}
+    for row in rows:
+        is_missed = bool(set(row["verdict"].split("; full: ")) - {"reproduced"})
+        assert bool(row["fault of a miss"]) == is_missed
+    [fault] = [row["fault of a miss"] for row in rows if row["claim"] == "reinit_table3"]
+    assert fault == "contradicts the paper: in its own Table 2, LW does not beat FC on vgg16"
 
 
 def test_a_claim_shows_figures_rule_and_verdict(tmp_path: Path, cli: CommandLine) -> None:
     shown = cli("claims", "reinit_table3", "-o", tmp_path).out
-    parts = ("pairs per network", "scnn: LW > BL", "verdict: direction only")
+    parts = (
+        "pairs per network",
+        "scnn: LW > BL",
+        "verdict: direction only",
+        "fault of a miss: contra",
+    )
     positions = [shown.index(text) for text in parts]
     assert positions == sorted(positions), "the condition comes before the figures"
     assert "reason: 23 of 25 figures reproduced; not reproduced: vgg16: LW > FC" in shown
