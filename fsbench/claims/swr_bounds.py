@@ -12,7 +12,7 @@ from protocols.analyses.balancedness import compute_balancedness
 
 DIGITS, COLOUR = "digits with wrong labels", "colour images"
 METHODS = {"vanilla": "normal", "SWR": "swr"}
-EPOCHS, LAMS = {DIGITS: 120, COLOUR: 60}, {DIGITS: 1e-1, COLOUR: 1e-2}
+EPOCHS, LAMS = {DIGITS: 160, COLOUR: 60}, {DIGITS: 1e-1, COLOUR: 1e-2}
 PLAIN, SWR = ((DIGITS, method) for method in METHODS)
 COLOUR_PLAIN, COLOUR_SWR = ((COLOUR, method) for method in METHODS)
 EQUAL = 5.0
