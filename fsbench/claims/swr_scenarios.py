@@ -5,25 +5,31 @@ from statistics import mean
 
 from fsbench.claims import _training, engine
 from fsbench.claims._training import TrainedRun
-from fsbench.claims.engine import ClaimCondition, ClaimJob, Judgements, Runs
+from fsbench.claims.engine import ClaimCondition, ClaimJob, ClaimSettings, Judgements, Runs
 
 MARGIN = 0.5
 """Percentage points."""
 WARM, FULL, LIMITED = SCENARIOS = ("warm-start", "continual-full", "continual-limited")
-SETUPS = {WARM: (500, 120), FULL: (1437, 30), LIMITED: (1437, 60)}
-"""Training images and epochs per stage."""
-FACTORS = {WARM: 11, FULL: 15, LIMITED: 7}
-"""Factor of SWR's coefficient."""
+IMAGES, EPOCHS = 1000, {WARM: 70, FULL: 20, LIMITED: 40}
+"""Training images; epochs of a stage by scenario."""
 METHODS: dict[str, tuple[str, tuple[float, ...]]] = {
     "vanilla": ("normal", ()),
     "cold": ("full_reset", ()),
-    "L2": ("l2", (1e-2, 1e-2, 1e-2)),
-    "L2 Init": ("l2_init", (1e-2, 1e-2, 1e-2)),
-    "S&P": ("shrink_perturb", (0.8, 0.8, 0.4)),
+    "L2": ("l2", (1e-2, 1e-4, 1e-3)),
+    "L2 Init": ("l2_init", (1e-1, 1e-1, 1e-2)),
+    "S&P": ("shrink_perturb", (0.8, 0.8, 0.2)),
     "head reset": ("head_reset", ()),
-    "SWR": ("swr", (1e-3, 1e-3, 1e-1)),
+    "SWR": ("swr", (1e-1, 1e-1, 1e-2)),
 }
-"""Method, and its `lam` by scenario as printed for the CNN on CIFAR-10, by name in the paper."""
+"""Method, and its `lam` by scenario as `search_coefficients` finds it, by name in the paper."""
+SEARCH_SEED, TENTHS = 0, (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+GRIDS = {
+    "L2": TENTHS,
+    "L2 Init": TENTHS,
+    "S&P": (0.2, 0.4, 0.6, 0.8),
+    "SWR": (1.0, *TENTHS[:-1]),
+}
+"""Coefficients that the paper tries (appendix D.2), by method."""
 PENALTIES, RESETS = ("L2", "L2 Init"), ("S&P", "head reset")
 COMPARISONS: dict[str, list[tuple[str, str, str, str | None]]] = {
     WARM: [
@@ -43,19 +49,39 @@ COMPARISONS: dict[str, list[tuple[str, str, str, str | None]]] = {
 """Quantity and two methods (None: 0) that the paper compares, by scenario."""
 
 
+def is_judged(scenario: str, method: str) -> bool:
+    """Return whether the runs of a method are a condition of the scenario, or compared in it."""
+    return method == "vanilla" or any(method in (a, b) for _, a, _, b in COMPARISONS[scenario])
+
+
 def measure(job: ClaimJob) -> dict[str, object]:
     scenario, name = job.arm
-    images, epochs = SETUPS[scenario]
-    source = _training.load_digits_source(job.seed, images, noise=_training.NOISE)
-    method = build_method_settings(scenario, name)
-    recipe = _training.build_swr_recipe(method, source, job.seed, epochs, scenario)
-    return measure_stages(_training.train_once(recipe, source), epochs)
+    lams = METHODS[name][1]
+    run = train_method(job, scenario, name, lams[SCENARIOS.index(scenario)] if lams else None)
+    return measure_stages(run, EPOCHS[scenario])
 
 
-def build_method_settings(scenario: str, name: str) -> dict[str, object]:
-    (method, lams), factor = METHODS[name], FACTORS[scenario] if name == "SWR" else 1
-    lam = {"lam": lams[SCENARIOS.index(scenario)] * factor} if lams else {}
-    return {"name": method, **lam}
+def train_method(job: ClaimJob, scenario: str, name: str, lam: float | None) -> TrainedRun:
+    """Train the paper's CNN on colour images; lam: the method's coefficient, if it has one."""
+    source = _training.load_colour_source(job, IMAGES)
+    method = {"name": METHODS[name][0]} | ({} if lam is None else {"lam": lam})
+    epochs, network = EPOCHS[scenario], {"architecture": "cnn"}
+    recipe = _training.build_swr_recipe(method, source, job.seed, epochs, scenario, **network)
+    return _training.train_once(recipe, source)
+
+
+def search_coefficients(scenario: str, settings: ClaimSettings) -> dict[str, dict[float, float]]:
+    """Return the accuracy (%) with every coefficient of the paper's grids, by method.
+
+    It is the mean over the ends of all stages but the first, on validation images of a seed that
+    the claim does not use. The highest one is chosen.
+    """
+    job = ClaimJob(scenario, SEARCH_SEED, settings)
+    accuracies: dict[str, dict[float, float]] = {}
+    for name, grid in GRIDS.items():
+        stages = {lam: train_method(job, scenario, name, lam).stages for lam in grid}
+        accuracies[name] = {lam: mean(ends[1:]) for lam, ends in stages.items()}
+    return accuracies
 
 
 def measure_stages(run: TrainedRun, epochs: int) -> dict[str, object]:
@@ -97,7 +123,7 @@ CLAIM = engine.Claim(
     engine.read_claim_card("swr_scenarios"),
     {scenario: partial(judge_scenario, scenario) for scenario in SCENARIOS},
     measure,
-    arms=[(scenario, method) for scenario in SCENARIOS for method in METHODS],
+    colour_arms=[(s, method) for s in SCENARIOS for method in METHODS if is_judged(s, method)],
     curves={
         "test accuracy (%) by stage": ("stage", range(1, 11)),
         "test accuracy (%) after the first stage": engine.FROM_FIRST,

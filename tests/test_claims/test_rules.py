@@ -128,7 +128,9 @@ def test_quantities_as_published_are_reproduced_under_the_recorded_bounds(name: 
         assert (figures[0], bounds[0]) == (figures[1], bounds[1])
 
 
-@pytest.mark.parametrize("name", ["swr_bounds", "swr_decay", "swr_figure1", "wc_weights"])
+@pytest.mark.parametrize(
+    "name", ["swr_bounds", "swr_decay", "swr_figure1", "swr_scenarios", "wc_weights"]
+)
 def test_without_colour_images_their_statements_are_not_testable(name: str) -> None:
     statements = CLAIMS.load(name).card.statements
     for outcome in judge(name, has_colour=False).statements:

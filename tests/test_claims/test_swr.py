@@ -7,9 +7,9 @@ from torch import nn
 
 from fsbench.claims import _training, swr_bounds, swr_decay, swr_figure1, swr_scenarios
 from fsbench.claims._training import TrainedRun
-from fsbench.claims.engine import ClaimJob
+from fsbench.claims.engine import ClaimJob, ClaimSettings
 from fsbench.claims.swr_figure1 import SETUPS
-from fsbench.claims.swr_scenarios import FULL, LIMITED, WARM
+from fsbench.claims.swr_scenarios import LIMITED
 
 
 def test_norms_and_ratios_by_hand() -> None:
@@ -67,12 +67,25 @@ def test_a_tiny_run_continues_from_the_scaled_weights(monkeypatch: pytest.Monkey
     assert half > run["last"] - 20 > hundredth
 
 
-def test_coefficients_are_the_papers() -> None:
-    settings = swr_scenarios.build_method_settings
-    assert settings(WARM, "vanilla") == {"name": "normal"}
-    assert settings(WARM, "S&P") == {"name": "shrink_perturb", "lam": 0.8}
-    assert settings(FULL, "L2 Init") == {"name": "l2_init", "lam": 1e-2}
-    assert settings(LIMITED, "SWR") == pytest.approx({"name": "swr", "lam": 0.7})
+def test_coefficients_are_on_the_papers_grids() -> None:
+    """Appendix D.2; those that were chosen are among them."""
+    assert swr_scenarios.GRIDS["SWR"] == (1, 0.1, 0.01, 0.001, 0.0001)
+    assert swr_scenarios.GRIDS["L2 Init"] == (0.1, 0.01, 0.001, 0.0001, 0.00001)
+    for name, grid in swr_scenarios.GRIDS.items():
+        assert set(swr_scenarios.METHODS[name][1]) <= set(grid)
+
+
+def test_the_search_scores_the_ends_of_later_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = {0.2: [90.0, 10.0, 20.0], 0.4: [30.0, 50.0]}
+    monkeypatch.setattr(swr_scenarios, "GRIDS", {"S&P": tuple(ends)})
+
+    def train(job: ClaimJob, scenario: str, name: str, lam: float) -> TrainedRun:
+        assert (job.seed, scenario, name) == (0, LIMITED, "S&P")
+        return TrainedRun([], ends[lam])
+
+    monkeypatch.setattr(swr_scenarios, "train_method", train)
+    found = swr_scenarios.search_coefficients(LIMITED, ClaimSettings())
+    assert found == {"S&P": {0.2: 15, 0.4: 50}}
 
 
 def test_measures_of_stages_by_hand() -> None:

@@ -36,7 +36,7 @@ TINY: dict[Any, dict[str, Any]] = {
         "SCALES": (0.9, 0.1),
         "SETUPS": {"mlp": ("mlp", 1, 1, 0), "cnn": ("cnn", 2, 1, 0), GAIN: ("mlp", 0, 1, 1)},
     },
-    swr_scenarios: {"SETUPS": dict.fromkeys(swr_scenarios.SETUPS, (64, 1))},
+    swr_scenarios: {"EPOCHS": dict.fromkeys(swr_scenarios.EPOCHS, 1), "IMAGES": 64},
     wc_weights: {"EPOCHS": 2, "IMAGES": 100},
 }
 """Settings by module; the colour images are digits."""
