@@ -18,7 +18,7 @@ def listed(cli: CommandLine) -> dict[str, dict[str, Any]]:
 def test_all_methods_are_listed_with_paper_hooks_and_options(
     listed: dict[str, dict[str, Any]],
 ) -> None:
-    assert len(listed) == 30
+    assert len(listed) == 31
     for name, method in METHODS.items():
         row = listed[name]
         assert row["source"] == method.SOURCE
