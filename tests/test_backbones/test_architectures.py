@@ -80,13 +80,8 @@ def test_thresholds_at_both_ends_and_at_no_module() -> None:
         # 20.02 of convolutions, two layers of 512 x 512 + 512 units, .011 of batch norm, the head
         ("cifar/vgg19", 10, 20.02 + 0.525 + 0.011 + 0.005, 512, 16),
         ("cifar/vgg16", 10, 14.71 + 0.525 + 0.008 + 0.005, 512, 13),
-        (
-            "vgg16_no_norm",
-            1000,
-            138.36 - 102.76 + 8.39,
-            4096,
-            13,
-        ),  # 64 px: 2 x 2 for 7 x 7 positions
+        # at 64 px: 2 x 2 for 7 x 7 positions
+        ("vgg16_no_norm", 1000, 138.36 - 102.76 + 8.39, 4096, 13),
     ],
 )
 def test_networks_have_the_published_sizes(
@@ -152,12 +147,9 @@ def test_a_wide_unit_computes_what_its_authors_wrote() -> None:
 
 
 def test_dropout_is_in_the_units_and_in_front_of_the_hidden_layers() -> None:
-    networks = {n: load_architecture(f"cifar/{n}") for n in ("wrn28_10_dropout", "vgg19")}
-    rates = {
-        name: [m.p for m in network.build(10, 10).modules() if isinstance(m, nn.Dropout)]
-        for name, network in networks.items()
-    }
-    assert rates == {"wrn28_10_dropout": [0.3] * 12, "vgg19": [0.5] * 2}
+    for name, rates in (("wrn28_10_dropout", [0.3] * 12), ("vgg19", [0.5] * 2)):
+        modules = load_architecture(f"cifar/{name}").build(10, 10).modules()
+        assert [m.p for m in modules if isinstance(m, nn.Dropout)] == rates, name
 
 
 STUDY = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
