@@ -84,8 +84,8 @@ def test_the_search_scores_the_ends_of_later_stages(monkeypatch: pytest.MonkeyPa
         return TrainedRun([], ends[lam])
 
     monkeypatch.setattr(swr_scenarios, "train_method", train)
-    found = swr_scenarios.search_coefficients(LIMITED, ClaimSettings())
-    assert found == {"S&P": {0.2: 15, 0.4: 50}}
+    coefficients = swr_scenarios.search_coefficients(LIMITED, ClaimSettings())
+    assert coefficients == {"S&P": {0.2: 15, 0.4: 50}}
 
 
 def test_measures_of_stages_by_hand() -> None:
