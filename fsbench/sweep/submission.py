@@ -76,15 +76,15 @@ def name_entry(backbone: SweepBackbone) -> str:
 def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> bool:
     """Return whether the board has this entry, and it is of this backbone.
 
-    Raises ValidationFailed where its results are of other weights than those of this sweep, which a
-    recipe gives on another kind of machine.
+    Raises ValidationFailed where its results are of other weights than the run of this sweep, which
+    a recipe gives on another kind of machine. A run that the sweep need not train is no run here.
     """
     if options.board is None:
         return False
     of_entry = [result.backbone for name, result in read_results(options.board) if name == entry]
     mine = {facts.identity for facts in of_entry if backbone.has_facts(facts, options)}
     now = backbone.facts(options)
-    if others := mine - {now.identity if now else ""}:
+    if now and (others := mine - {now.identity}):
         raise ValidationFailed(
             f"the entry {entry} on {options.board} holds results of other weights"
             f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",

@@ -36,9 +36,10 @@ def of(job: SubmissionJob, options: SweepOptions) -> BackboneFacts:
     return fakes.facts().model_copy(update=changes)
 
 
-@pytest.mark.parametrize(
-    "kind", ["ours", "of another recipe", "of another source", "of another name"]
-)
+OTHERS = ["of another recipe", "of another source", "of another name"]
+
+
+@pytest.mark.parametrize("kind", ["ours", "not trained here", *OTHERS])
 def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,8 +53,10 @@ def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     name = "another" if kind == "of another name" else job.name
     results = ((name, Result.model_construct(backbone=facts)),)
     monkeypatch.setattr(submission, "read_results", lambda board: results)
+    trained = None if kind == "not trained here" else fakes.facts("other")
+    monkeypatch.setattr(TrainingJob, "facts", lambda run, options: trained)
     if kind != "ours":
-        assert is_entry_of(job.name, job.backbones[0], here) is False
+        assert is_entry_of(job.name, job.backbones[0], here) is (kind not in OTHERS)
         return
     with pytest.raises(ValidationFailed, match="results of other weights") as error:
         is_entry_of(job.name, job.backbones[0], here)
