@@ -25,10 +25,11 @@ The ascent makes the network's answers random, and the rest of the round trains 
 
     descent / ascent = (sum of eta_e over descent steps) / (S * sum of eta_e over ascent steps)
 
-of the early layers, 168 in the paper. `toy/`, `pilot/` and `regime/` have an S with a ratio of at
-least 150, and a run warns below 50. In their few steps such an ascent need not reach chance; that
-of seal_long_ascent.py does, by a larger S. The accuracy on training images before and after every
-ascent is in rewrites.jsonl and run.json, with a warning where it fell less than half way to chance.
+of the early layers, 168 in the paper. `toy/` and `pilot/` have an S with that ratio, `regime/` one
+chosen on validation (328), and a run warns below 50. In few steps such an ascent need not reach
+chance; that of seal_long_ascent.py does, by a larger S. The accuracy on training images before and
+after every ascent is in rewrites.jsonl and run.json, with a warning where it fell less than half
+way to chance.
 
 Differences: round 0 is plain training, as in the official code (eq. 3 alone would ascend there
 too). Ascent flips the gradient and uses the rate S eta, where the official code sets a negative
@@ -78,7 +79,6 @@ class Seal(Method):
     RANK: ClassVar = ActingOrder.ROUND
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
     PILOT: ClassVar = {"seal.ascent_factor": 0.007}
-    REGIME: ClassVar = {"seal.ascent_factor": 0.02}
     TOY: ClassVar = {"seal.ascent_factor": 0.007}
     PAPER: ClassVar = seal_rows("seal", 0.5825, 0.5922)
     LEAST_RATIO: ClassVar = 50  # a run warns if its descent / ascent is below
