@@ -87,14 +87,14 @@ def test_layers_stand_in_forward_order(name: str) -> None:
 
 @architectures
 def test_a_seed_decides_all_weights_and_touches_nothing_else(name: str) -> None:
-    before = torch.get_rng_state()
-    facts = backbones.load_backbone(f"fsbench/{name}", random_init=3).facts
+    before, ref = torch.get_rng_state(), f"fsbench/{name}@{WIDTH}"
+    facts = backbones.load_backbone(ref, random_init=3).facts
     assert torch.equal(torch.get_rng_state(), before)
     torch.rand(5)
-    assert backbones.load_backbone(f"fsbench/{name}", random_init=3).facts == facts
-    other = backbones.load_backbone(f"fsbench/{name}", random_init=4).facts
+    assert backbones.load_backbone(ref, random_init=3).facts == facts
+    other = backbones.load_backbone(ref, random_init=4).facts
     assert other.weights_hash != facts.weights_hash
-    assert (facts.source, facts.random_init) == ("fsbench", 3)
+    assert (facts.source, facts.architecture, facts.random_init) == ("fsbench", ref, 3)
 
 
 @sources

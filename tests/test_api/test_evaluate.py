@@ -133,17 +133,6 @@ def test_results_are_saved_and_loaded(both: fsbench.Results, tmp_path: Path) -> 
         both.save(tmp_path / "kept")
 
 
-def test_results_in_a_folder_are_read_and_not_computed_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = {**QUICK, "progress": True, "random_init": 0, "output": tmp_path / "out"}
-    (first,) = fsbench.evaluate("fsbench/toy_resnet", TASK, **options)
-    assert "episodes/s" in capsys.readouterr().err
-    (second,) = fsbench.evaluate("fsbench/toy_resnet", TASK, **options)
-    assert "episodes/s" not in capsys.readouterr().err
-    assert first == second
-
-
 def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
     task = TaskId("toy_tiles", 5, 1, "centroid", "ibm")
     (result,) = fsbench.evaluate(backbone(), task, **QUICK)

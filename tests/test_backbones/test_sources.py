@@ -291,11 +291,6 @@ def test_a_function_has_no_control() -> None:
         backbones.load_backbone("py:own_nets:Net", random_init=0)
 
 
-def test_an_architecture_of_this_suite_takes_a_width() -> None:
-    narrow = backbones.load_backbone("fsbench/toy_resnet@4", random_init=0).facts
-    assert (narrow.architecture, narrow.feature_dim) == ("fsbench/toy_resnet@4", 32)
-
-
 @pytest.mark.parametrize("package", ["transformers", "open_clip"])
 def test_an_extra_that_is_not_installed_is_named(
     package: str, monkeypatch: pytest.MonkeyPatch

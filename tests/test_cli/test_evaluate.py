@@ -1,10 +1,6 @@
 """benchmark, episodic and probe through the command line, on generated targets."""
 
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 from support.cli import CommandLine
@@ -71,32 +67,6 @@ def test_shards_merge_to_the_records_of_one_process(tmp_path: Path, cli: Command
     assert [result.score for result in read(merged)] == [result.score for result in read(whole)]
 
 
-def test_parts_that_are_all_empty_are_no_result(tmp_path: Path, cli: CommandLine) -> None:
-    parts = [tmp_path / "a", tmp_path / "b"]
-    for part in parts:
-        part.mkdir()
-    shown = cli("results", "merge", *parts, "-o", tmp_path / "merged", code=2).err
-    assert "holds no results" in shown
-
-
-def test_a_killed_evaluation_goes_on_and_ends_with_the_same_records(
-    tmp_path: Path, cli: CommandLine
-) -> None:
-    """kill -9 as soon as the first block of episodes is on disk."""
-    words = ["episodic", *CONTROL, "-t", "toy_scan:5w20s", "--episodes", "600", "--threads", "1"]
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    command = [sys.executable, "-m", "fsbench", *words, "-o", killed]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    while process.poll() is None and not list(killed.rglob("*.arrow.zst")):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
-    assert not list(killed.rglob("entry.json")), "a killed run shows no result"
-    for folder in (killed, whole):
-        cli(*words, "-o", folder)
-    assert digests(killed) == digests(whole)
-
-
 def test_a_model_has_its_name_in_progress_notes_and_tables(
     tmp_path: Path, cli: CommandLine
 ) -> None:
@@ -107,16 +77,3 @@ def test_a_model_has_its_name_in_progress_notes_and_tables(
     assert "\nmine, fsbench/toy_resnet: " in shown.err
     assert "\nmine toy_scan:5w1s/linear@ibm 32px: 1 of 20 episodes predicted one class" in shown.err
     assert "toy_resnet" not in shown.out
-
-
-def test_several_models_have_their_difference_by_data_set(tmp_path: Path, cli: CommandLine) -> None:
-    tasks = ("-t", "toy_tiles:5w1s/ridge,toy_scan:5w1s/ridge,toy_tiles:5w5s/ridge")
-    for seed in (0, 1):
-        control = ("-m", "fsbench/toy_resnet", "--random-init", seed, "--name", f"net{seed}")
-        more = ("--episodes", "4", "--input-size", "32", "-o", tmp_path)
-        cli("episodic", *control, *tasks, *more)
-    header, *rows = [line.split() for line in cli("show", tmp_path).out.splitlines()[2:] if line]
-    assert header == ["task", "net0", "net1", "difference"]
-    assert [row[0].partition("/")[0] for row in rows[1:]] == [
-        "toy_scan:5w1s", "toy_tiles:5w1s", "toy_tiles:5w5s",
-    ]  # fmt: skip

@@ -299,14 +299,3 @@ def test_names_that_a_spreadsheet_would_run_are_escaped(board: Path, cli: Comman
     fields = [field for line in shown.splitlines() for field in line.split(",")]
     assert {"'=1+1", "'+1", "'@sum"} <= {*fields}
     assert not [field for field in fields if field.startswith(("=", "+", "@"))]
-
-
-def test_all_problems_are_listed_at_once(board: Path, cli: CommandLine) -> None:
-    put("results.0.score.mean", 0.99)(board / "a")
-    for name in ("file", "folder"):
-        DEFECTS[name][1](board)
-    shown = cli("leaderboard", "check", "--board", board, code=5).err
-    for text in ("the file says", "no entry", "only its two files", "problems in 2 entries"):
-        assert text in shown
-    assert shown.count("fix:") >= 3
-    cli("leaderboard", "check", "--board", board / "nowhere", code=2)

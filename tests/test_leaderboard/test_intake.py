@@ -65,22 +65,3 @@ def test_models_of_one_name_are_told_apart_by_weights(results: Path, board: Path
     fakes.write(results, backbone=fakes.facts(weights_hash="0" * 64))
     names = {entry.name for entry in submit(results, board, DECLARATION)}
     assert names == {"entry-a-000000", f"entry-a-{fakes.facts().weights_hash[:6]}"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("submit results", "the declaration lacks name, authors"),
-        ("submit none", "does not exist"),
-        ("submit empty", "holds no results"),
-        ("leaderboard show", "no board at"),
-        ("leaderboard show --format html", "html"),
-    ],
-)
-def test_errors_name_what_is_wrong_and_write_nothing(
-    arguments: str, message: str, results: Path, board: Path, cli: CommandLine
-) -> None:
-    (results.parent / "empty").mkdir()
-    declared = () if "results" in arguments or "show" in arguments else GIVEN
-    assert message in cli(*arguments.split(), "--board", board, *declared, code=2).err
-    assert not board.exists()

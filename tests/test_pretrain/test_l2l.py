@@ -11,7 +11,6 @@ import torch
 from contracts.test_layers import modules
 from torch import Tensor, nn
 
-from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
 from pretrain.training import l2l
@@ -72,16 +71,6 @@ def test_a_copy_shares_running_statistics_and_moves_them_in_training_only(traini
     assert network[0].running_mean.tolist() == pytest.approx(expected)
     assert network[0].weight.tolist() == [1.0, 1.0]
     assert network[0].weight.grad is None
-
-
-def test_without_the_package_the_message_is_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "learn2learn", None)
-    with pytest.raises(UsageError, match="needs the package learn2learn") as caught:
-        l2l.maml_copy(nn.Linear(1, 1), 0.1, first_order=False)
-    assert "make meta" in caught.value.fix
-    assert "--no-build-isolation --no-deps" in caught.value.fix
 
 
 def test_importing_it_prints_nothing(

@@ -35,26 +35,6 @@ def test_a_run_prints_one_table_and_again_the_same(tmp_path: Path, cli: CommandL
     assert "finished already" in second.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (["seal"], 2, "choose one of full/seal, paper/seal, pilot/seal"),
-        (["toy/seel"], 2, "did you mean 'toy/seal'"),
-        (["toy/seal", "--set", "plan.epochs=3"], 2, "at least 4 epochs per round"),
-        (["toy/seal", "--set", "seed=1", "--seed", "1"], 2, "seed is set twice"),
-        (["toy/seal", "--device", "tpu"], 2, "device 'tpu' is not available"),
-        (["pilot/normal"], 3, "tinyimagenet"),
-    ],
-)
-def test_errors_name_the_fix(
-    arguments: list[str], code: int, says: str, tmp_path: Path, cli: CommandLine
-) -> None:
-    text = cli("pretrain", *arguments, "-o", tmp_path / "runs", code=code).err
-    assert says in text
-    assert "fix:" in text
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_run_of_over_an_hour_wants_yes(
     tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

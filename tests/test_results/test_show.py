@@ -70,6 +70,11 @@ def test_merge_and_its_errors_have_codes_and_a_way_out(tmp_path: Path, cli: Comm
     assert "merged 2 parts" in cli("results", "merge", a, b, "-o", tmp_path / "out").err
     cli("show", tmp_path / "out")
     cli("results", "merge", a, "-o", tmp_path / "out", code=2)
+    empty = [tmp_path / "empty" / part for part in "ab"]
+    for part in empty:
+        part.mkdir(parents=True)
+    said = cli("results", "merge", *empty, "-o", tmp_path / "out", code=2).err
+    assert "holds no results" in said
     said = cli("results", "merge", a, gap, "-o", tmp_path / "no", code=5).err
     assert "2 episodes in 20-21" in said
     next(tmp_path.rglob("outcomes-*")).unlink()
