@@ -9,26 +9,13 @@ import torch
 from fuzz.cases import SIZES, Tally, nest
 from hypothesis import strategies as st
 from safetensors.torch import save_file
+from support.pretrain import RUN_RECORD
 
 from fsbench.backbones import load_backbone
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources.run import WEIGHTS
 from fsbench.core.errors import CheckpointError, FsbenchError
 
-RECORD = {
-    "recipe": "toy/normal",
-    "recipe_digest": "ab" * 32,
-    "architecture": "fsbench/toy_resnet",
-    "width": 4,
-    "normalizers": {},
-    "n_classes": 5,
-    "input_size": 24,
-    "mean": [0.4, 0.5, 0.6],
-    "std": [0.2, 0.3, 0.4],
-    "source": "toy_source",
-    "source_accuracy": 0.75,
-    "steps": 30,
-}
 NUMBERS = st.one_of(
     st.integers(-3, 40), st.sampled_from([10**4, 10**9, 2**63, 10**30]), st.floats()
 )
@@ -40,7 +27,7 @@ VALUES = nest(LEAVES, st.sampled_from(["", "layer1", "bn1", "x.y", "conv1"]))
 @pytest.mark.parametrize("sizes", [[10**9], [2**63], [2**31, 2**31]])
 def test_normalizers_larger_than_the_file(sizes: list[int], tmp_path: Path) -> None:
     save_file(load_architecture("toy_resnet").build(5, 4).state_dict(), tmp_path / WEIGHTS)
-    (tmp_path / "run.json").write_text(json.dumps({**RECORD, "normalizers": {"layer1": sizes}}))
+    (tmp_path / "run.json").write_text(json.dumps({**RUN_RECORD, "normalizers": {"layer1": sizes}}))
     with pytest.raises(CheckpointError, match=r"more than model\.safetensors has bytes"):
         load_backbone(f"run:{tmp_path}")
 
@@ -53,17 +40,17 @@ def test_changed_records(size: int, tmp_path: Path, tally: Tally) -> None:
     state = load_architecture("toy_resnet").build(5, 4).state_dict()
     save_file(state, tmp_path / "model.safetensors")
     path, ref = tmp_path / "run.json", f"run:{tmp_path}"
-    path.write_text(json.dumps(RECORD))
+    path.write_text(json.dumps(RUN_RECORD))
     first = load_backbone(ref).facts
 
     def check(fields: dict[str, Any], cut: int) -> None:
-        text = json.dumps({**RECORD, **fields})
+        text = json.dumps({**RUN_RECORD, **fields})
         path.write_text(text[: cut % len(text)] if cut % 7 == 6 else text)
         outcome = tally.attempt(lambda: load_backbone(ref).facts, FsbenchError)
         if outcome is not None and outcome.architecture == first.architecture:
             assert outcome.weights_hash == first.weights_hash or outcome.n_affine != first.n_affine
 
     fields = st.dictionaries(
-        st.sampled_from([*RECORD, "extra", "recipe_fields"]), VALUES, max_size=2
+        st.sampled_from([*RUN_RECORD, "extra", "recipe_fields"]), VALUES, max_size=2
     )
     tally.explore(size, check, fields, st.integers(0, 1000))

@@ -34,6 +34,14 @@ TINY = (
 """Two steps an epoch, eight epochs; SEAL ascends in the first epoch of the second round."""
 
 
+RUN_RECORD = {
+    "recipe": "toy/normal", "recipe_digest": "ab" * 32, "architecture": "toy_resnet", "width": 4,
+    "normalizers": {}, "n_classes": 5, "input_size": 24, "mean": [0.4, 0.5, 0.6],
+    "std": [0.2, 0.3, 0.4], "source": "toy_source", "source_accuracy": 0.75, "steps": 30,
+}  # fmt: skip
+"""run.json of a finished run of toy_resnet with five classes."""
+
+
 def published_figures(name: str) -> tuple[PublishedFigure, ...]:
     """The accuracies that papers print for a recipe."""
     row = registry.find_paper_row(name)

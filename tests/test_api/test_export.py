@@ -14,6 +14,7 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from support import fakes
 from support.cli import CommandLine
+from support.pretrain import RUN_RECORD
 from support.reading import read
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
@@ -52,12 +53,8 @@ def make_run(folder: Path, name: str, width: int | None = None, **changes: Any) 
         weights[f"{layer}.normalizer_mean"] = torch.full(shape, 0.3)
         weights[f"{layer}.normalizer_std"] = torch.full(shape, 1.7)
     save_file(weights, folder / "model.safetensors")
-    record = {
-        "recipe": "toy/normal", "recipe_digest": "ab" * 32, "architecture": name, "width": width,
-        "n_classes": 5, "input_size": side, "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.3, 0.4],
-        "source": "toy_source", "source_accuracy": 0.75, "steps": 30,
-    }  # fmt: skip
-    (folder / "run.json").write_text(json.dumps(record | changes))
+    record = RUN_RECORD | {"architecture": name, "width": width, "input_size": side, **changes}
+    (folder / "run.json").write_text(json.dumps(record))
     return folder
 
 

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 from support import protocols
+from support.pretrain import RUN_RECORD
 from support.reporters import Recorder
 
 from fsbench import backbones
@@ -74,19 +75,5 @@ def run_folder(tmp_path: Path) -> Path:
     with stream("test run"):
         model = load_architecture("toy_resnet").build(5, 4)
     save_file(model.state_dict(), folder / "model.safetensors")
-    record = {
-        "recipe": "toy/normal",
-        "recipe_digest": "ab" * 32,
-        "architecture": "toy_resnet",
-        "width": 4,
-        "n_classes": 5,
-        "input_size": 24,
-        "mean": [0.4, 0.5, 0.6],
-        "std": [0.2, 0.3, 0.4],
-        "source": "toy_source",
-        "source_accuracy": 0.75,
-        "steps": 30,
-        "flags": [],
-    }
-    (folder / "run.json").write_text(json.dumps(record))
+    (folder / "run.json").write_text(json.dumps(RUN_RECORD))
     return folder

@@ -51,19 +51,6 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
     assert read_json(file) == [1]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["a: &x [1]\nb: *x", "[" * 5000, "a: 1\na: 2", "a: {b: 1, b: 2}", "a: !!python/name:os.system"],
-)
-@pytest.mark.parametrize("as_written", [False, True])
-def test_yaml_of_strangers_neither_grows_nor_runs(
-    text: str, as_written: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "a.yaml").write_text(text)
-    with pytest.raises(ValidationFailed, match=r"a\.yaml cannot be read"):
-        read_mapping(tmp_path / "a.yaml", "a", as_written=as_written)
-
-
 @needs_ssh_keygen
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
 def test_results_and_signatures_are_files(kind: str, tmp_path: Path) -> None:
