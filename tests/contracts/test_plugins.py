@@ -81,6 +81,7 @@ for arguments in json.loads(sys.argv[1]):
     except SystemExit as stop:
         if stop.code:
             raise
+    print(end="\\0")
 """
 
 
@@ -117,6 +118,12 @@ def call(folder: Path, *commands: list[str], code: int = 0) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+def list_all(folder: Path, *kinds: str) -> list[list[dict[str, Any]]]:
+    """Return what `fsbench ls KIND --json` prints of each kind."""
+    printed, _ = call(folder, *(["ls", kind, "--json"] for kind in kinds))
+    return [json.loads(text) for text in printed.split("\0")[:-1]]
+
+
 def read(folder: Path, pattern: str) -> dict[str, Any]:
     (path,) = folder.glob(pattern)
     record: dict[str, Any] = json.loads(path.read_text())
@@ -140,9 +147,8 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_listings_results_runs_and_findings_name_the_package(used: Path) -> None:
-    for group, name in FILES:
-        what = group.removeprefix("fsbench.").replace("sources", "backbones")
-        rows = json.loads(call(used, ["ls", what, "--json"])[0])
+    kinds = [group.removeprefix("fsbench.").replace("sources", "backbones") for group, _ in FILES]
+    for what, (_, name), rows in zip(kinds, FILES, list_all(used, *kinds), strict=True):
         origins = {next(iter(row.values())): row["from"] for row in rows}
         assert origins.pop("echo:NAME" if what == "backbones" else name) == "somebody 1.2"
         assert set(origins.values()) == {"fsbench"}
@@ -186,9 +192,8 @@ def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Pa
         "two_step": "two_step.py: class TwoStep lacks RANK",
     }
     rows = {}
-    for what in ("methods", "heads", "analyses"):
-        listed = [list(row.values()) for row in json.loads(call(folder, ["ls", what, "--json"])[0])]
-        rows |= {name: does for name, _, does, *_ in listed}
+    for listed in list_all(folder, "methods", "heads", "analyses"):
+        rows |= {name: does for name, _, does, *_ in map(dict.values, listed)}
     assert {name for name, text in rows.items() if "cannot be used" in text} == expected.keys()
     assert all(text in rows[name] for name, text in expected.items())
     assert {"seal", "ridge", "hessian"} < rows.keys()

@@ -21,6 +21,7 @@ from fsbench import backbones
 from fsbench.backbones import networks
 from fsbench.backbones.loading import make_request
 from fsbench.core.errors import UsageError
+from fsbench.core.io import read_table
 from fsbench.core.seeding import stream
 
 State = dict[str, Tensor]
@@ -29,60 +30,9 @@ State = dict[str, Tensor]
 SMALL = 64
 """Side (px) of the images that networks of any input size get."""
 
-TORCHVISION = {
-    "alexnet": True, "convnext_tiny": True, "densenet121": True, "efficientnet_b0": True,
-    "googlenet": False, "inception_v3": True, "maxvit_t": True, "mnasnet0_5": False,
-    "mobilenet_v2": True, "mobilenet_v3_small": False, "regnet_y_400mf": True, "resnet18": True,
-    "shufflenet_v2_x0_5": False, "squeezenet1_0": False, "swin_t": True, "swin_v2_t": True,
-    "vgg11": True, "vit_b_32": True,
-}  # fmt: skip
-"""A member of each family: whether its test is slow."""
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "families.yaml"
+TORCHVISION, TIMM, SLOW, HUGE = read_table(GOLDEN).values()
 SIZES = {"inception_v3": 96, "maxvit_t": 224, "vit_b_32": 224, "alexnet": 64}
-
-TIMM = {
-    "byobnet": "test_byobnet", "convnext": "test_convnext", "edgenext": "edgenext_xx_small",
-    "efficientnet": "test_efficientnet", "efficientvit_mit": "efficientvit_b0",
-    "fasternet": "fasternet_t0", "ghostnet": "ghostnet_050",
-    "inception_next": "inception_next_atto", "mambaout": "test_mambaout",
-    "mlp_mixer": "gmlp_ti16_224", "mobilenetv3": "mobilenetv3_small_050",
-    "mobilevit": "mobilevit_xxs", "nfnet": "test_nfnet", "pit": "pit_ti_distilled_224",
-    "pvt_v2": "pvt_v2_b0", "repghost": "repghostnet_050", "resnet": "test_resnet",
-    "starnet": "starnet_s050", "vision_transformer": "test_vit",
-    "vision_transformer_relpos": "test_vit_relpos", "vovnet": "ese_vovnet19b_slim_dw",
-}  # fmt: skip
-SLOW = {
-    "beit": "beit_base_patch16_224", "byoanet": "halonet_h1", "cait": "cait_xxs24_224",
-    "coat": "coat_tiny", "convit": "convit_tiny", "convmixer": "convmixer_768_32",
-    "cpubone": "cpubone_nano", "crossvit": "crossvit_tiny_240", "csatv2": "csatv2",
-    "cspnet": "cs3darknet_focus_s", "cspnext": "cspnext_tiny", "davit": "davit_tiny",
-    "deit": "deit_tiny_distilled_patch16_224", "densenet": "densenet121", "dla": "dla46x_c",
-    "dpn": "dpn48b", "efficientformer": "efficientformer_l1",
-    "efficientformer_v2": "efficientformerv2_s0", "efficientvim": "efficientvim_m1",
-    "efficientvit_msra": "efficientvit_m0", "eva": "eva02_tiny_patch14_224",
-    "fastvit": "fastvit_t8", "focalnet": "focalnet_tiny_srf", "gcvit": "gcvit_xxtiny",
-    "hardcorenas": "hardcorenas_b", "hgnet": "hgnetv2_b0", "hiera": "hiera_tiny_224",
-    "hieradet_sam2": "sam2_hiera_tiny", "hrnet": "hrnet_w18_small", "iformer": "iformer_t",
-    "inception_resnet_v2": "inception_resnet_v2", "inception_v3": "inception_v3",
-    "inception_v4": "inception_v4", "lcnetv2": "lcnetv2_small", "levit": "levit_128s",
-    "lowformer": "lowformer_b0", "maxxvit": "maxvit_pico_rw_256", "metaformer": "poolformerv2_s12",
-    "mvitv2": "mvitv2_tiny", "naflexvit": "naflexvit_base_patch16_parfac_gap", "nest": "nest_tiny",
-    "nextvit": "nextvit_small", "qwen3_vit": "qwen3_vit_88m", "rdnet": "rdnet_tiny",
-    "regnet": "regnetx_004_tv", "repvit": "repvit_m1", "res2net": "res2next50",
-    "resnest": "resnest14d", "resnetv2": "resnetv2_18", "rexnet": "rexnet_100",
-    "selecsls": "selecsls42", "senet": "legacy_seresnet18", "sequencer": "sequencer2d_s",
-    "shvit": "shvit_s1", "sknet": "skresnet18", "swiftformer": "swiftformer_xs",
-    "swin_transformer": "swin_tiny_patch4_window7_224",
-    "swin_transformer_v2": "swinv2_tiny_window8_256",
-    "swin_transformer_v2_cr": "swinv2_cr_tiny_224", "tiny_vit": "tiny_vit_5m_224",
-    "tnt": "tnt_s_legacy_patch16_224", "tresnet": "tresnet_m", "twins": "twins_svt_small",
-    "vgg": "vgg11", "visformer": "visformer_tiny",
-    "vision_transformer_hybrid": "vit_tiny_r_s16_p8_224",
-    "vision_transformer_sam": "samvit_base_patch16_224", "vitamin": "vitamin_small_224",
-    "volo": "volo_d1_224", "xception": "legacy_xception", "xception_aligned": "xception41p",
-    "xcit": "xcit_nano_12_p8_224",
-}  # fmt: skip
-HUGE = {"deepseek_vit", "gemma4_vit", "mobilenetv5", "nasnet", "pnasnet"}
-"""Families without a member below 80 M parameters, which no test builds."""
 
 
 def cases(rows: dict[str, Any], slow: Callable[[Any], bool]) -> list[Any]:
@@ -187,7 +137,7 @@ def test_all_families_have_a_member() -> None:
     known = {timm.models.model_entrypoint(name).__module__.split(".")[-1] for name in rows.values()}
     assert known == set(rows)
     ours = {networks.__name__.split(".")[-1]}  # registered by an export in the same process
-    assert set(timm.list_modules()) <= set(rows) | HUGE | ours
+    assert set(timm.list_modules()) <= {*rows, *HUGE} | ours
     families = {models.get_model_builder(n).__module__ for n in models.list_models(module=models)}
     assert families == {models.get_model_builder(name).__module__ for name in TORCHVISION}
 

@@ -19,6 +19,7 @@ from fsbench.cli.main import build, run
 from fsbench.cli.options import PANELS
 from fsbench.core import specs
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError
+from fsbench.core.io import read_table
 from fsbench.core.options import expand_path, expand_reference
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.file import read_sweep_file
@@ -67,46 +68,7 @@ def of_sweep(values: dict[str, Any], folder: Path) -> TaskOptions:
     return read_sweep_file(path).evaluate[0]
 
 
-GIVEN: dict[str, Any] = {
-    "tasks": "toy_scan,toy_tiles",
-    "shots": "1,5",
-    "way": 3,
-    "n_query": 7,
-    "protocol": "startup",
-    "episodes": 20,
-    "seed": 4,
-    "limit": 3,
-    "heads": ["ridge", "affine"],
-    "adapt": "centroid",
-    "set": ["probe.schedule=cosine"],
-    "bn_mode": "train",
-    "input_size": 64,
-    "interpolation": "lanczos",
-    "crop": 0.875,
-    "n_shot": [1, 5],
-    "n_way": 4,
-    "n_tasks": 5,
-    "task": "toy_scan",
-    "name": "n",
-    "arch": "resnet18",
-    "random_init": 3,
-    "pool": "max",
-    "layers": "blocks.0",
-    "features": "head",
-    "mean": "0.5,0.5,0.5",
-    "std": "imagenet",
-    "data": ["a", "chestx=b"],
-    "cache": "c",
-    "device": "cpu",
-    "threads": 2,
-    "batch_size": 8,
-    "workers": 0,
-    "output": "o",
-    "overwrite": True,
-    "yes": True,
-    "spec": ["s.json"],
-    "shard": "1/2",
-}
+GIVEN = read_table(Path(__file__).parents[1] / "golden" / "options.yaml")
 """A value of every option, also by its other names."""
 
 

@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 from fsbench import backbones
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.loading import parse_reference
-from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, nearest_names
 
 
@@ -95,37 +93,3 @@ def test_parts_and_architectures_of_files(
 )
 def test_names_that_the_user_may_have_meant(name: str, names: str, expected: str) -> None:
     assert nearest_names(name, names.split()) == expected.split()
-
-
-@pytest.mark.parametrize(
-    ("ref", "hint"),
-    [
-        ("timm/resnet81", "resnet18"),
-        ("timm/resnet18.a1_in2k", "resnet18.a1_in1k"),
-        ("torchvision/RESNET18", "resnet18"),
-        ("fsbench/toy_resnet", "--random-init"),
-        ("fsbench/toy-resnet", "toy_resnet"),
-        ("fsbench/toy_resnet@0", "width '0' of fsbench/toy_resnet is no integer from 1"),
-        ("run:nowhere", "fsbench pretrain"),
-        ("py:no_such_module:make", "a module that Python finds"),
-        ("hf-hub:name", "ORG/NAME"),
-        ("hf-hub:a/b/c", "ORG/NAME"),
-        ("{file}", "--arch"),
-        ("timm/test_resnet --arch resnet18", "--arch is for checkpoint files"),
-        ("{file}@resnet81", "resnet18"),
-        ("{file}@fsbench/toy-resnet", "toy_resnet"),
-    ],
-)
-def test_a_bad_reference_is_found_before_data(
-    ref: str, hint: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The data set is not there either, which would be exit code 3."""
-    torch.save({}, tmp_path / "a.pth")
-    models = ("-m", "timm/resnet18") if "--arch" not in ref else ()
-    models += ("-m", *ref.format(file=tmp_path / "a.pth").split(" "))
-    with pytest.raises(SystemExit) as stop:
-        run(["episodic", *models, "-t", "eurosat:5w1s", "-o", str(tmp_path / "out")])
-    shown = capfd.readouterr().err
-    assert stop.value.code == 2, shown
-    assert hint in shown
-    assert "eurosat" not in shown

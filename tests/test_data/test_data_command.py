@@ -110,24 +110,6 @@ def test_unused_bits_are_warned_of(
     assert re.search((warning or "").replace("?bits", r"\?bits"), text)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "texts"),
-    [
-        ("verify isic", 3, ["no --data was given", "GroundTruth.csv", "--data isic=DIR"]),
-        ("verify eurosatt", 2, ["did you mean 'eurosat'"]),
-        ("verify isic --data /nowhere", 3, ["/nowhere is not a folder"]),
-        ("download toy_scan", 3, ["nothing to fetch"]),
-        ("download mit67 --data new", 3, ["TrainImages.txt", "indoorCVPR_09.tar"]),
-        ("download eurosat", 2, ["no folder for eurosat", "--data ROOT"]),
-    ],
-)
-def test_errors_name_the_file_and_the_fix(
-    cli: CommandLine, arguments: str, code: int, texts: list[str]
-) -> None:
-    err = cli("data", *arguments.split(), code=code).err
-    assert all(text in err for text in ["fix: ", *texts])
-
-
 @pytest.mark.realdata
 def test_groups_of_the_official_lists(packs: Path) -> None:
     """Exact counts over all official file names: photographs of CropDisease, patients of ChestX."""

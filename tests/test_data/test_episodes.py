@@ -309,27 +309,6 @@ def test_hash_needs_official_counts_only_and_equals_that_of_the_images(cli: Comm
     assert shown.strip() == sampler.manifest_hash(range(3))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "texts"),
-    [
-        (["hash", "eurosat"], 2, ["names 4 tasks", "eurosat:5w1s/linear@ibm"]),
-        (["hash", "cdfsl:5w1s"], 2, ["names 4 tasks"]),
-        (["hash", "eurosat:probe"], 2, ["runs no probe tasks"]),
-        (["hash", "eurosad:5w1s"], 2, ["did you mean 'eurosat'"]),
-        (["hash", "cub200:5w1s"], 3, ["CUB-200-2011 not found", "--data"]),
-        (["hash", "eurosat:5w1s@startup"], 3, ["eurosat", "--data"]),
-        (["export", "eurosat:5w1s", "-o", "x.jsonl"], 3, ["eurosat", "--data"]),
-        (["hash", "eurosat:11w1s"], 3, ["eurosat has 10 classes", "--way"]),
-        (["hash", "isic:5w400s"], 3, ["class 5", "needs 415", "--shots"]),
-    ],
-)
-def test_refusals_name_what_is_wrong_and_the_fix(
-    arguments: list[str], code: int, texts: list[str], cli: CommandLine
-) -> None:
-    err = cli("episodes", *arguments, code=code).err
-    assert all(text in err for text in ["fix:", *texts])
-
-
 @pytest.mark.realdata
 def test_real_packs_export_files_that_exist(packs: Path, tmp_path: Path, cli: CommandLine) -> None:
     file = tmp_path / "e.jsonl"

@@ -169,15 +169,3 @@ def test_validation_and_training_accuracy_are_those_of_the_centres(tmp_path: Pat
     small = record(train(tmp_path / "small", "seal", *fields[1:]))
     for name in ("rounds", "measured", "weights_hash"):
         assert large[name] == small[name], name
-
-
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        (("source_size=8", "input_size=12"), "source_size=8 is below input_size=12"),
-        (("source_size=12", "augmentation=resize_crop_flip"), "crops windows of input_size"),
-    ],
-)
-def test_windows_that_do_not_fit_are_refused(fields: tuple[str, ...], why: str) -> None:
-    with pytest.raises(UsageError, match=why):
-        tiny("normal", *fields)

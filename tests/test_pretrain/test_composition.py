@@ -7,6 +7,7 @@ import pytest
 from support.pretrain import source, tiny, weights
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.io import read_table
 from pretrain import METHODS
 from pretrain.methods.dsd import Dsd
 from pretrain.methods.powerprop import Powerprop
@@ -24,6 +25,7 @@ from pretrain.recipes.recipe import (
 from pretrain.training.episodes import InnerLoop, MetaLearner
 from pretrain.training.loop import train_recipe
 
+PAIRS = read_table(Path(__file__).parents[1] / "golden" / "compositions.yaml")
 STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")
 
 
@@ -45,54 +47,23 @@ def test_the_tables_name_the_methods_that_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "says"),
+    ("names", "says"),
     [
-        *((pair, "would follow neither paper") for pair in combinations(STUDY, 2)),
-        (("rescale", "lw"), "both restore initial norms"),
-        (("full_reset", "shrink_perturb"), "leaves the other one nothing to do"),
-        (("weight_norm", "powerprop"), "both reparametrize the same weights"),
-        (("weight_compander", "weight_norm"), "both reparametrize the same weights"),
-        (("nio", "gradinit"), "both scale the initial network"),
-        (("seal", "seal_freeze"), "both decide which layers ascend"),
-        (("swr", "swr_reanchor"), "after every step"),
-        (("imp", "powerprop"), "zero for ever"),
-        (("maml", "protonet"), "both replace the training step"),
-        (("nio", "protonet"), "has no head"),
-        (("gradinit", "maml"), "has no head"),
-        (("powerprop", "maml"), "the weight that a step computes once is not adapted"),
-        (("weight_compander", "anil"), "the weight that a step computes once is not adapted"),
-        (("weight_norm", "metasgd"), "the weight that a step computes once is not adapted"),
-        (("imp", "maml"), "would bring pruned weights back"),
+        *(("+".join(pair), "would follow neither paper") for pair in combinations(STUDY, 2)),
+        *PAIRS["refused"].items(),
     ],
 )
-def test_pairs_are_refused_with_their_reason(pair: tuple[str, str], says: str) -> None:
+def test_pairs_are_refused_with_their_reason(names: str, says: str) -> None:
+    pair = names.split("+")
     for order in (pair, pair[::-1]):
         with pytest.raises(UsageError, match=says) as caught:
             require_composable(methods(*order))
         assert caught.value.fix
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("swr", "weight_compander"),
-        ("swr", "lw"),
-        ("swr", "rescale"),
-        ("llf", "seal"),
-        ("dsd", "seal"),
-        ("dsd", "powerprop"),
-        ("nio", "weight_norm", "welsr", "swr"),
-        ("l2_init", "fc"),
-        ("rescale", "fc"),
-        ("head_reset", "shrink_perturb"),
-        ("weight_norm", "protonet"),
-        ("imp", "protonet"),
-        ("dsd", "maml"),
-        ("seal", "swr", "metasgd"),
-    ],
-)
-def test_these_compose(names: tuple[str, ...]) -> None:
-    require_composable(methods(*names))
+@pytest.mark.parametrize("names", PAIRS["composed"])
+def test_these_compose(names: str) -> None:
+    require_composable(methods(*names.split("+")))
 
 
 def test_settings_decide_who_minds_zeros() -> None:

@@ -498,15 +498,3 @@ def test_one_threshold_over_all_layers_spares_those_with_large_weights() -> None
     }
     assert masks["layer"] == [[0, 1, 0, 0], [0, 0, 1, 1]]
     assert masks["global"] == [[0, 0, 0, 0], [0, 1, 1, 1]]
-
-
-@pytest.mark.parametrize(
-    ("method", "setting", "says"),
-    [
-        ("dsd", "dsd.sparse_epochs=4", "leaves no dense epoch"),
-        ("imp", "imp.rewind_epoch=4", "is never reached"),
-    ],
-)
-def test_phases_as_long_as_the_round_are_refused(method: str, setting: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        tiny(method, setting)

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.pretrain import equal, source, tiny, train, weights
+from support.pretrain import equal, source, train, weights
 from torch import Tensor, nn
 
 from fsbench.backbones import load_backbone, load_classifier
-from fsbench.core.errors import UsageError
 from fsbench.data import Split
 from pretrain.recipes import registry
 from pretrain.training.factory import add_dropout, build_context
@@ -69,8 +68,3 @@ def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path)
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     assert torch.equal(load_backbone(run).features(images), load_backbone(run).features(images))
     assert not load_classifier(run).model.get_submodule("fc")._forward_pre_hooks
-
-
-def test_a_rate_of_one_is_refused() -> None:
-    with pytest.raises(UsageError, match="dropout=1"):
-        tiny("normal", "dropout=1")

@@ -13,7 +13,7 @@ from support.pretrain import epochs, lines, tiny, trainer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.errors import FsbenchError
 from fsbench.core.seeding import stream, torch_generator
 from pretrain.bases.init_scales import (
     KERNELS,
@@ -263,11 +263,6 @@ def test_a_run_starts_from_the_scaled_network_and_reports_it(name: str, tmp_path
     for tensor, p in made.ctx.model.named_parameters():
         start = plain.ctx.model.get_parameter(tensor).detach()
         torch.testing.assert_close(p.detach(), start * factors.get(tensor, 1.0))
-
-
-def test_batches_of_fewer_images_than_parts_are_refused() -> None:
-    with pytest.raises(UsageError, match="into 8 parts"):
-        tiny("nio", "nio.batch_size=4", "nio.parts=8")
 
 
 @pytest.mark.parametrize("scaled", [True, False])

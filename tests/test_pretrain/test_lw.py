@@ -10,7 +10,7 @@ from support.pretrain import epochs, lines, record, source, tiny, trainer
 from torch import Tensor
 
 from fsbench import backbones
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError
 from pretrain.methods.lw import build_block_schedule, compute_mean_and_std
 from pretrain.training.loop import Trainer
 from pretrain.training.validation import read_outputs
@@ -18,7 +18,6 @@ from pretrain.training.validation import read_outputs
 SINGLE = ("lw.generations=false", "plan.epochs=1")
 FULL = (*SINGLE, "plan.rounds=4")
 """Algorithm 1 on the four blocks of the tiny net."""
-ORDER = ("lw.generations=false", "plan.rounds=3")
 BLOCKS = (("conv1.", "bn1.", "layer1."), ("layer2.",), ("layer3.",), ("layer4.",))
 ENDS = ["layer1.0", "layer2.0", "layer3.0", "layer4.0"]
 
@@ -206,23 +205,3 @@ def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> 
         (tmp_path / "run.json").write_text(json.dumps({**facts, "normalizers": shapes}))
         with pytest.raises(CheckpointError, match="normalizer"):
             backbones.load_backbone(ref)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message", "fix"),
-    [
-        (("lw.generations=false",), "4 blocks of toy_resnet, 1 rounds each", "plan.rounds=4"),
-        (("lw.generations=false", "lw.repeats=3"), "3 rounds each", "plan.rounds=12"),
-        (("lw.repeats=2",), "generations and lw.repeats each define", "leave all but one"),
-        (("lw.order=[1, 2]",), "generations and lw.order each define", "leave all but one"),
-        ((*ORDER, "lw.order=[1, 2]"), "3 rounds over the 4 blocks", "3 numbers from 1 to 4"),
-        ((*ORDER, "lw.order=[0, 1, 2]"), "does not fit", "from 1 to 4"),
-        ((*ORDER, "lw.order=[1, 2, 5]"), "does not fit", "from 1 to 4"),
-        ((*ORDER, "lw.order=[2, 1, 3]"), "does not fit", "none smaller"),
-        (("lw.freeze_kept=true", "lw.head_block=true"), "train nothing", "leave one"),
-    ],
-)
-def test_impossible_settings_are_refused(settings: tuple[str, ...], message: str, fix: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        tiny("lw", *settings)
-    assert fix in caught.value.fix

@@ -9,7 +9,6 @@ from support.pretrain import epochs, equal, tiny, train, trainer, weights
 from support.rules import build, context, images
 from torch import Tensor, nn
 
-from fsbench.core.errors import UsageError
 from pretrain.bases import penalties
 from pretrain.recipes import plan
 from pretrain.training.context import Context
@@ -117,8 +116,3 @@ def test_the_anchor_is_the_start_or_with_the_option_that_at_new_data(
         torch.testing.assert_close(parameter.grad, 0.5 * (now[name] - anchors[name]))
     made._epoch(lambda images: None)
     assert equal(stored_anchors(made), anchors)
-
-
-def test_reanchoring_without_new_data_is_refused() -> None:
-    with pytest.raises(UsageError, match="--scenario warm-start"):
-        tiny("l2_init", "l2_init.reanchor_on_new_data=true")

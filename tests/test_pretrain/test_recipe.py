@@ -1,14 +1,19 @@
 """Recipes: typed overrides, digests, refusals that name the field."""
 
-import pytest
+from pathlib import Path
 
-from fsbench.core.errors import FsbenchError, UnknownName, UsageError
+import pytest
+from support.pretrain import tiny
+
+from fsbench.core.errors import UsageError
+from fsbench.core.io import read_table
 from pretrain.methods.llf import LLF
 from pretrain.methods.normal import Normal
 from pretrain.methods.seal import Seal
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 
+REFUSED = read_table(Path(__file__).parents[1] / "golden" / "refused_recipes.yaml")
 SEAL = registry.load_recipe("toy/seal")
 
 
@@ -43,27 +48,13 @@ def test_overrides_change_the_digest_and_defaults_do_not() -> None:
     assert len(digests | {SEAL.digest()}) == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "says"),
-    [
-        ("plan.round=3", UnknownName, "did you mean 'plan.rounds'"),
-        ("seal.ascent_facto=3", UnknownName, "did you mean 'seal.ascent_factor'"),
-        ("llf.threshold=layer4", UnknownName, "unknown recipe field"),
-        ("name=toy/other", UnknownName, "unknown recipe field"),
-        ("lr=fast", UsageError, "lr=fast does not fit"),
-        ("lr=-1", UsageError, "greater than 0"),
-        ("seal.ascent_decay=2", UsageError, "seal.ascent_decay=2 does not fit"),
-        ("plan.rounds=2.5", UsageError, "plan.rounds=2.5"),
-        ("optimizer=lion", UsageError, "'sgd', 'adam' or 'adamw'"),
-        ("lr", UsageError, "write field=value"),
-        ("plan.epochs=3", UsageError, "seal would never ascend"),
-    ],
-)
-def test_override_refuses_and_says_why(text: str, error: type[FsbenchError], says: str) -> None:
-    with pytest.raises(error) as caught:
-        SEAL.override([text])
-    assert says in str(caught.value)
-    assert caught.value.exit_code == 2
+@pytest.mark.parametrize(("method", "case"), [(m, c) for m in REFUSED for c in REFUSED[m]])
+def test_what_does_not_fit_is_refused_with_the_way_out(method: str, case: list[str]) -> None:
+    settings, *texts = case
+    with pytest.raises(UsageError) as caught:
+        tiny(method, *settings.split())
+    assert all(text in str(caught.value) for text in texts)
+    assert caught.value.fix
 
 
 def test_seal_without_ascent_may_have_short_rounds() -> None:

@@ -13,7 +13,6 @@ from support.reporters import Recorder
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fsbench.core.errors import UsageError
 from pretrain.recipes import registry, schedules
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.loop import Trainer
@@ -256,11 +255,6 @@ def test_reinit_forgets_like_llf_and_then_ascends(tmp_path: Path) -> None:
     assert record["tensors"] == theirs["tensors"]
     assert len(made.ctx.optimizer.param_groups) == 2
     assert len(llf.ctx.optimizer.param_groups) == 1
-
-
-def test_reinit_needs_rounds_even_without_ascent() -> None:
-    with pytest.raises(UsageError, match="seal_reinit would never act"):
-        tiny("seal_reinit", "plan.rounds=1", "seal_reinit.ascent_share=0")
 
 
 @pytest.mark.parametrize("head_descends", [False, True])

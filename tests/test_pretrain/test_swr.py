@@ -275,19 +275,3 @@ def test_the_first_step_after_it_changes_nothing() -> None:
     method.after_step(ctx)
     for name, value in model.named_parameters():
         torch.testing.assert_close(value.detach(), before[name], rtol=1e-14, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        (("schedule=cosine",), "never re-anchor"),
-        (("milestones=[1.0]",), "never re-anchor"),
-        (("gamma=1",), "never re-anchor"),
-        (("swr_reanchor.on=none",), "never re-anchor"),
-        (("swr_reanchor.on=none", "swr_reanchor.every_epochs=4"), "never re-anchor"),
-        (("swr_reanchor.on=new_data",), "--scenario warm-start"),
-    ],
-)
-def test_a_run_without_events_is_refused(settings: tuple[str, ...], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        tiny("swr_reanchor", *settings)

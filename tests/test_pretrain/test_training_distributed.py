@@ -146,13 +146,6 @@ def test_what_ranks_cannot_train_is_refused(
     assert re.search(says, str(error.value), re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["nio", "gradinit", "protonet", "maml"])
-def test_sync_bn_is_refused_where_it_is_not_the_batch_norm_of_one_process(name: str) -> None:
-    tiny(name)
-    with pytest.raises(UsageError, match="sync_bn"):
-        tiny(name, "sync_bn=true")
-
-
 def test_sync_bn_keeps_the_names_of_the_plain_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factory, "require_enough_images", lambda *args: None)  # no GPU is needed
     recipe = tiny("lw", "sync_bn=true")

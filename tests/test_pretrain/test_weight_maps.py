@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from support.pretrain import epochs, lines, tiny, trainer
 from torch import Tensor, nn
 
-from fsbench.core.errors import UsageError
 from pretrain.methods.powerprop import PowerMap
 from pretrain.methods.weight_compander import FUNCTIONS, Compander
 from pretrain.methods.weight_norm import NormalizedMap
@@ -145,12 +144,6 @@ def test_learned_scalars_move_do_not_decay_and_stay_away_from_zero(
         made.ctx.memory["before"] = made.ctx.memory["slopes"] = []
         made.ctx.call("after_step")
         assert float(b.detach()) == pytest.approx(expected)
-
-
-def test_the_identity_refuses_learnable_scalars() -> None:
-    fields = ("weight_compander.function=identity", "weight_compander.learnable=fine")
-    with pytest.raises(UsageError, match="no a and b to learn"):
-        tiny("weight_compander", *fields)
 
 
 def draw_kernel() -> Tensor:
