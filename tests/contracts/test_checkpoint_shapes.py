@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import torch
 import torchvision
-from support import nets, sweep
+from PIL import Image
+from support import nets
 from support.cli import CommandLine
 from support.reading import read
 from torch import Tensor, nn
@@ -187,7 +188,14 @@ LOADED: dict[str, tuple[str, Callable[[State], Any]]] = {
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of two classes of noise, large enough for one episode."""
-    return sweep.images(tmp_path_factory.mktemp("images") / "noise", 2, 16, 32)
+    folder = tmp_path_factory.mktemp("images") / "noise"
+    generator = np.random.default_rng(0)
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        for i in range(16):
+            pixels = generator.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{i}.png")
+    return folder
 
 
 class Evaluate:
