@@ -4,16 +4,16 @@
 
     evaluate -> Evaluation.run(task) -> FeatureStore.get -> evaluate_block -> ResultStore.finish
 
-Under `torchrun --nproc-per-node N -m fsbench benchmark ...` rank r computes shard r/N into the
-results folder of all, whose locks merge the shards. Features are extracted by the rank that needs
-them first, while the others wait. At the end rank 0 reads all results, and alone reports.
+Under `torchrun --nproc-per-node N -m fsbench benchmark ...` every rank extracts each Nth block of
+images, and then takes blocks of episodes of one task after the other, each the next that no rank
+has. At the end rank 0 unites the blocks in results, and alone reports.
 """
 
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest
 from fsbench.backbones.kernels import exact_float32
 from fsbench.core import process, progress
+from fsbench.core.distributed import ALONE, Ranks, is_first_process, is_one_of_several, open_ranks
 from fsbench.core.errors import UsageError
 from fsbench.core.options import takes_options
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate
@@ -63,6 +64,8 @@ FAR = 2
 """Ratio of resolutions from which on networks give features of other quality."""
 RANKS_TIMEOUT = timedelta(days=30)
 """Ranks end at different times; one that has failed is noticed at once."""
+TIMED_BLOCKS = 2
+"""Blocks whose time says how long an extraction takes, after one to warm up."""
 TIMER = "block_seconds"
 """Function of a head that estimates the seconds of one block; fast heads have none."""
 
@@ -114,24 +117,19 @@ def run_request(
     DataError, CheckpointError, UsageError; without `yes` also when the work would take over an
     hour. Under torchrun the processes share the work, and all but the first return no results.
     """
-    from fsbench.core.distributed import is_first_process, is_one_of_several, open_ranks
-
     if is_one_of_several() and request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
     models, device = parse_models(options), process.resolve_device(options.device)
     report = progress.Numbered(report, len(models) * len(request.tasks))
     with open_ranks(device, "gloo", RANKS_TIMEOUT) as (ranks, gpu):
         options = replace(options, device=str(gpu))
-        start = partial(start_evaluations, models, options, report=report)
+        context = RunContext.start(options)
+        start = partial(start_evaluations, models, options, context=context, report=report)
         if ranks.size > 1:
-            if request.overwrite and ranks.first:
-                for evaluation in start(request):
-                    for task in request.tasks:
-                        evaluation.store(task).clear()
+            for evaluation in start(request, ranks=ranks):
+                evaluation.share_tasks()
             ranks.wait()
             request = replace(request, overwrite=False)
-            run_tasks(start(replace(request, shard=(ranks.rank, ranks.size))))
-            ranks.wait()
     return run_tasks(start(request)) if is_first_process() else Results((), ())
 
 
@@ -152,13 +150,15 @@ def start_evaluations(
     models: Sequence[Model],
     options: EvaluationOptions,
     request: EvaluationRequest,
+    context: RunContext,
     report: progress.Numbered,
+    ranks: Ranks = ALONE,
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first.
 
     Each logs how features are taken and how long the work takes; over an hour needs `yes`.
     """
-    context, output = RunContext.start(options), Path(options.output or "")
+    output = Path(options.output or "")
     load = partial(Model.load, report=report, needs=request.needs, test_size=request.test_size)
     for model in models[1:]:  # damaged files are errors before hours are spent
         load(model, "cpu", report=SILENT)
@@ -167,9 +167,11 @@ def start_evaluations(
     for model in models:
         backbone = first if model is models[0] else load(model, context.device)
         report.name = options.name or (model_name(backbone.facts) if len(models) > 1 else "")
-        evaluation = Evaluation(backbone, options.name, request, targets, output, context, report)
+        about = options.name, request, targets, output, context, report, ranks
+        evaluation = Evaluation(backbone, *about)
         evaluation.introduce()
-        evaluation.check_cost(options.yes)
+        if ranks.first:
+            evaluation.check_cost(options.yes)
         yield evaluation
 
 
@@ -225,7 +227,10 @@ class TargetSets:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The evaluation of one backbone on the tasks of a request; results go to `output`."""
+    """The evaluation of one backbone on the tasks of a request; results go to `output`.
+
+    loaded: inputs by data set, pool, images, and whether they have features.
+    """
 
     backbone: Backbone
     name: str | None
@@ -234,6 +239,8 @@ class Evaluation:
     output: Path
     context: RunContext
     report: progress.Numbered
+    ranks: Ranks = ALONE
+    loaded: dict[tuple[str, str, ImageSpec, bool], Inputs] = field(default_factory=dict)
 
     def run(self, task: TaskId) -> Result:
         """Return the result of a task: read if it is complete, else computed and written."""
@@ -254,26 +261,67 @@ class Evaluation:
         halvings: of the episodes that share a forward pass; results of other halvings are not
         mixed. Raises OutOfMemory.
         """
-        context = replace(self.context, halvings=halvings)
-        store, blocks = self.store(task, context), self.block_episodes(task)
+        context, blocks = replace(self.context, halvings=halvings), self.block_episodes(task)
+        store = self.store(task, context)
         episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
         if result := store.complete_result(episodes):
             return result
-        missing = store.missing_blocks(blocks)
-        inputs = replace(self.inputs(task), halvings=halvings)
-        head, what = EPISODIC.load(spec.adaptation), task.in_results
-        title = f"{what.dataset}:{what.shape} {what.head}"
-        done = episodes.size - sum(len(blocks[block]) for block in missing)
-        with self.report.task(title, episodes.size, "episodes", done) as advance:
-            for block in missing:
-                store.write_block(block, head.evaluate_block(inputs, spec, block))
-                advance(len(blocks[block]))
+        self.compute_blocks(task, spec, halvings)
         return store.finish(
             episodes,
             limited=self.request.is_limited(task),
             provenance=context.provenance(self.read_cost(task)),
-            feature_norm=inputs.feature_norm,
+            feature_norm=self.inputs(task).feature_norm,
         )
+
+    def compute_blocks(self, task: TaskId, spec: EpisodicSpec, halvings: int) -> None:
+        """Compute the missing blocks of a task, of several ranks those that fall to this one.
+
+        Progress counts the blocks of all ranks. Raises OutOfMemory.
+        """
+        store = self.store(task, replace(self.context, halvings=halvings))
+        blocks, head = self.block_episodes(task), EPISODIC.load(spec.adaptation)
+        missing, n_episodes = store.missing_blocks(blocks), sum(map(len, blocks.values()))
+        if not missing:
+            return
+        inputs, what = replace(self.inputs(task), halvings=halvings), task.in_results
+        title = f"{what.dataset}:{what.shape} {what.head}"
+        done = n_episodes - sum(len(blocks[block]) for block in missing)
+        with self.report.task(title, n_episodes, "episodes", done) as advance:
+            for block in self.ranks.share(blocks, str(store.blocks)):
+                if block in missing:
+                    store.write_block(block, head.evaluate_block(inputs, spec, block))
+                    earlier = [b for b in missing if b <= block]
+                    advance(sum(len(blocks[b]) for b in earlier))
+                    missing = missing[len(earlier) :]
+
+    def share_tasks(self) -> None:
+        """Compute what falls to this one of several ranks; `run` of rank 0 unites it in results."""
+        tasks = [task for task in self.request.tasks if self.agree_on_work(task)]
+        for whole in self.feature_requests(tasks).values():
+            self.targets.features.extract_together(whole, self.ranks)
+        for task in tasks:
+            spec, store = self.spec(task), self.store(task)
+            if isinstance(spec, EpisodicSpec):
+                with exact_float32(self.context.device):
+                    compute = partial(self.compute_blocks, task, spec)
+                    retry_with_halvings(compute, self.report.log, store.halvings)
+            else:
+                for _ in self.ranks.share([task], str(store.blocks)):
+                    self.run(task)
+
+    def agree_on_work(self, task: TaskId) -> bool:
+        """Return whether rank 0 has work left in a task, whose old result it clears first."""
+        if self.ranks.first and self.request.overwrite:
+            self.store(task).clear()
+        return bool(self.ranks.leading_number(self.ranks.first and self.has_work(task)))
+
+    def has_work(self, task: TaskId) -> bool:
+        """Return whether anything of a task is left to compute."""
+        store = self.store(task)
+        if self.request.overwrite or task.probe:
+            return self.request.overwrite or store.earlier() is None
+        return bool(store.missing_blocks(self.block_episodes(task)))
 
     def run_probe(self, task: TaskId, store: ResultStore, spec: ProbeSpec | KnnSpec) -> Result:
         """Compute a probe of a whole data set and write its result."""
@@ -297,7 +345,12 @@ class Evaluation:
         return self.request.spec(task, facts.input_size, facts.evaluation_size)
 
     def inputs(self, task: TaskId) -> Inputs:
-        return self.targets.inputs(self.backbone, task, self.spec(task).image)
+        """Return the inputs of a task, which stay loaded for further ones."""
+        image = self.spec(task).image
+        key = task.dataset, pool_of(task), image, is_on_features(task)
+        if key not in self.loaded:
+            self.loaded[key] = self.targets.inputs(self.backbone, task, image)
+        return self.loaded[key]
 
     def read_cost(self, task: TaskId) -> FeatureCost | None:
         """Return the cost of the features of a task; None for a head that reads images."""
@@ -344,31 +397,32 @@ class Evaluation:
 
     def check_cost(self, yes: bool) -> None:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
-        estimates = [*self.estimate_extraction(), *self.estimate_tuning()]
+        parts = [*self.estimate_extraction(), *self.estimate_tuning()]
+        estimates = [replace(part, seconds=part.seconds / self.ranks.size) for part in parts]
         model = self.report.name or self.backbone.facts.ref
         progress.require_consent(model, estimates, yes, self.report.log, SMALLER)
 
     def estimate_extraction(self) -> Iterator[WorkEstimate]:
-        """Yield the cost of extracting features; nothing for a few images.
-
-        The first blocks of every input size are extracted and timed, and stay in the cache.
-        """
-        store, seconds = self.targets.features, dict[int, float]()
-        missing: dict[Hashable, FeatureRequest] = {}
-        for task in filter(is_on_features, self.share):
-            whole = self.targets.request_all(self.backbone, task, self.spec(task).image)
-            if not store.holds(whole):
-                missing[task.dataset, pool_of(task), whole.image] = whole
-        n_images = sum(len(whole.dataset) for whole in missing.values())
-        if n_images < WORTH_TIMING:
+        """Yield the cost of extracting features, by their forward passes; none for few images."""
+        device, seconds, images = self.context.device, 0.0, Counter[int]()
+        for whole in self.feature_requests(filter(self.has_work, self.share)).values():
+            if not self.targets.features.holds(whole):
+                images[whole.image.input_size] += len(whole.dataset)
+        if images.total() < WORTH_TIMING:
             return
-        total = 0.0
-        for whole in missing.values():
-            size = whole.image.input_size
-            seconds[size] = seconds.get(size) or store.seconds_per_image(whole)
-            total += len(whole.dataset) * seconds[size]
-        disk = n_images * self.backbone.facts.feature_dim * 4
-        yield WorkEstimate(f"features of {n_images} images", total, disk=disk)
+        for size, n in images.items():
+            features.check_input_size(self.backbone, size, device)
+            seconds += n * seconds_per_image(self.backbone, size, device)
+        disk = images.total() * self.backbone.facts.feature_dim * 4
+        yield WorkEstimate(f"features of {images.total()} images", seconds, disk=disk)
+
+    def feature_requests(self, tasks: Iterable[TaskId]) -> dict[Hashable, FeatureRequest]:
+        """Return the requests of the features of tasks, each once."""
+        requests: dict[Hashable, FeatureRequest] = {}
+        for task in filter(is_on_features, tasks):
+            whole = self.targets.request_all(self.backbone, task, self.spec(task).image)
+            requests[task.dataset, pool_of(task), whole.image] = whole
+        return requests
 
     def estimate_tuning(self) -> Iterator[WorkEstimate]:
         """Yield the cost of the missing blocks of heads that can estimate their time."""
@@ -398,6 +452,6 @@ def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float
     with torch.inference_mode():
         backbone.features(images).cpu()
         started = time.monotonic()
-        for _ in range(features.TIMED_BLOCKS):
+        for _ in range(TIMED_BLOCKS):
             backbone.features(images).cpu()
-    return (time.monotonic() - started) / (features.TIMED_BLOCKS * size)
+    return (time.monotonic() - started) / (TIMED_BLOCKS * size)

@@ -118,8 +118,9 @@ class FixedSpec(NamedTuple):
 class EvaluationRequest:
     """The tasks to evaluate and how to make their specs.
 
-    options: apart from the tasks that they name; shard (i, n): only blocks i, i + n, ... of every
-    task; fixed: complete specs of tasks, in place of options.
+    options: apart from the tasks that they name; shard (i, n): only every nth block, from the ith
+    on in the first task, and each task starts at the next shard; fixed: complete specs of tasks, in
+    place of options.
     """
 
     tasks: tuple[TaskId, ...]
@@ -247,7 +248,8 @@ class EvaluationRequest:
         """Return the episodes to compute in each block of `size` episodes of this shard."""
         total = self.fixed[task].episodes if task in self.fixed else self.n_episodes
         index, parts = self.shard
-        blocks = range(index, -(-total // size), parts)
+        first = (index - self.tasks.index(task)) % parts
+        blocks = range(first, -(-total // size), parts)
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.cost import describe_cost
 from fsbench.backbones.kernels import PRECISION, exact_float32, memory_layout
 from fsbench.core import process
-from fsbench.core.arrays import META, ArrayWriter, load_array, lock_folder
+from fsbench.core.arrays import META, ArrayWriter, load_array
+from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import read_sealed
 from fsbench.core.progress import SILENT, Reporter
@@ -40,8 +41,8 @@ VERSION = 1
 """Version of the computation from image to features; a new one invalidates old caches."""
 LIBRARIES = ("timm", "torchvision", "transformers", "open_clip_torch")
 """Libraries whose code is a part of some backbones: with equal weights it may compute otherwise."""
-TIMED_BLOCKS = 2
-"""Blocks whose time says how long an extraction takes, after one to warm up."""
+NOTHING_MISSING = -1
+"""What the first rank tells the others when features are complete, in place of finished rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +64,16 @@ class FeatureRequest:
 
 
 def blocks(
-    request: FeatureRequest, size: int, first: int, workers: int
+    request: FeatureRequest, size: int, starts: range, workers: int
 ) -> Iterator[tuple[int, int, Pixels]]:
     """Yield (index of the first image, number of images, pixels (size, 3, s, s)) per block.
 
-    Starts at block `first`. Pixels are channels last. Block b holds images b * size ... of the data
-    set, padded with black images, wherever a run started. Each thread decodes a whole block:
-    threads that share one would wait for each other. Raises DataError naming a corrupt image.
+    starts: the first images of the blocks. Pixels are channels last. A block holds the `size`
+    images from its first one on, padded with black images behind the last one of the data set. Each
+    thread decodes a whole block: threads that share one would wait for each other. Raises DataError
+    naming a corrupt image.
     """
     dataset, n, ahead = request.dataset, len(request.dataset), max(2, workers)
-    starts = range(first * size, n, size)
 
     def decode(start: int) -> Pixels:
         indices = range(start, min(start + size, n))
@@ -108,45 +109,34 @@ class FeatureStore:
     device: str = "cpu"
     report: Reporter = SILENT
 
-    def get(self, request: FeatureRequest) -> Features:
+    def get(self, request: FeatureRequest, ranks: Ranks = ALONE) -> Features:
         """Return the features (N, D) float32 of all images in data set order; extract if missing.
 
-        Raises UsageError for an input size that the network does not take, DataError for a corrupt
-        image, CheckpointError for features that are not finite or all the same.
+        ranks: as in `extract`. Raises UsageError for an input size that the network does not take,
+        DataError for a corrupt image, CheckpointError for features that are not finite or all the
+        same.
         """
         folder, shape = self.locate(request), request.shape
-        return load_array(folder, shape, lambda: self.extract(request), self.report).values
+        return load_array(folder, shape, lambda: self.extract(request, ranks), self.report).values
 
-    def seconds_per_image(self, request: FeatureRequest) -> float:
-        """Time the next few blocks, which `get` finds extracted; 0 if none is missing.
+    def extract_together(self, request: FeatureRequest, ranks: Ranks) -> None:
+        """Extract the features if missing, each block at one of the ranks; rank 0 writes them.
 
-        The first one warms up: it counts only where it is the last. Raises like `get`.
+        All ranks call it, for the same requests in the same order. Raises like `get`.
         """
-        folder = self.locate(request)
-        with lock_folder(folder, self.report):
-            if folder.is_dir():
-                return 0.0
-            writer = self.open_writer(request)
-            end = writer.rows + (1 + TIMED_BLOCKS) * self.block_size(request)
-            part = request.dataset.take(np.arange(min(len(request.dataset), end)))
-            ends = [(time.monotonic(), writer.rows)]
-            for _, rows in self.rows(replace(request, dataset=part), writer.rows):
-                writer.write(rows)
-                ends.append((time.monotonic(), writer.rows))
-            writer.mark()
-        (started, first), (ended, last) = ends[1 if len(ends) > 2 else 0], ends[-1]
-        return (ended - started) / max(1, last - first)
+        if ranks.first:
+            self.get(request, ranks)
+            ranks.leading_number(NOTHING_MISSING)
+            return
+        while (done := ranks.leading_number(0)) != NOTHING_MISSING:
+            for _ in self.rows(request, done, ranks=ranks):
+                pass
 
     def holds(self, request: FeatureRequest) -> bool:
         return self.locate(request).is_dir()
 
     def locate(self, request: FeatureRequest) -> Path:
         return self.cache / "features" / digest(self.describe(request))
-
-    def open_writer(self, request: FeatureRequest) -> ArrayWriter:
-        """Return the writer of these features. Raise UsageError for an impossible input size."""
-        check_input_size(request.backbone, request.image.input_size, self.device)
-        return ArrayWriter(self.locate(request), request.shape, np.float32)
 
     def block_size(self, request: FeatureRequest) -> int:
         dim, side = request.backbone.facts.feature_dim, request.image.input_size
@@ -185,13 +175,19 @@ class FeatureStore:
             return FeatureCost.model_validate(meta["cost"])
         return None
 
-    def extract(self, request: FeatureRequest) -> None:
-        """Run the network over the blocks that are missing, and publish the array."""
-        writer, seconds = self.open_writer(request), list[float]()
+    def extract(self, request: FeatureRequest, ranks: Ranks = ALONE) -> None:
+        """Run the network over the blocks that are missing, and publish the array.
+
+        ranks: those that compute blocks, of which this is the first (`extract_together`).
+        """
+        check_input_size(request.backbone, request.image.input_size, self.device)
+        writer = ArrayWriter(self.locate(request), request.shape, np.float32)
+        seconds = list[float]()
+        ranks.leading_number(writer.rows)
         process.reset_peak_memory(self.device)
         n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
         with self.report.task(f"{name} features", n, "images", writer.rows) as advance:
-            for _, rows in self.rows(request, writer.rows, seconds):
+            for _, rows in self.rows(request, writer.rows, seconds, ranks):
                 writer.write(rows)
                 advance(len(rows))
         if is_constant(writer.array):
@@ -204,23 +200,44 @@ class FeatureStore:
         writer.finish(about)
 
     def rows(
-        self, request: FeatureRequest, done: int = 0, seconds: list[float] | None = None
+        self,
+        request: FeatureRequest,
+        done: int = 0,
+        seconds: list[float] | None = None,
+        ranks: Ranks = ALONE,
     ) -> Iterator[tuple[int, Features]]:
         """Yield (index of the first image, features) of every block after `done` images, uncached.
 
-        seconds: gets the time of every forward pass. Raises CheckpointError for features that are
-        not finite.
+        Of several ranks each computes every nth block, and the first one yields all of them.
+        seconds: gets the time of every forward pass of this process. Raises CheckpointError for
+        features that are not finite.
+        """
+        size, n = self.block_size(request), len(request.dataset)
+        starts = range(-(-done // size) * size, n, size)
+        computed = self.compute_blocks(request, starts[ranks.rank :: ranks.size], seconds)
+        none = np.empty((size, request.shape[1]), np.float32)
+        for low in range(0, len(starts), ranks.size):
+            block = torch.from_numpy(next(computed, none))
+            for start, rows in zip(starts[low:], ranks.gather(block), strict=False):
+                yield start, rows[: n - start].numpy()
+
+    def compute_blocks(
+        self, request: FeatureRequest, starts: range, seconds: list[float] | None
+    ) -> Iterator[Features]:
+        """Yield the features of every block that starts at one of these images, padding included.
+
+        Raises as `rows`.
         """
         backbone, size = request.backbone, self.block_size(request)
-        for start, n, pixels in blocks(request, size, -(-done // size), self.workers):
+        for start, n, pixels in blocks(request, size, starts, self.workers):
             started = time.monotonic()
-            rows = compute_features(backbone, pixels, self.device)[:n]
+            rows = compute_features(backbone, pixels, self.device)
             if seconds is not None:
                 seconds.append(time.monotonic() - started)
-            if not np.isfinite(rows).all():
+            if not np.isfinite(rows[:n]).all():
                 where = f"images {start} to {start + n - 1}"
                 raise bad_features_error(backbone.facts.ref, f"NaN or infinity on {where}")
-            yield start, rows
+            yield rows
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:

@@ -1,11 +1,12 @@
 """The processes of one run, as torchrun starts them, and what they tell each other."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -13,16 +14,21 @@ from torch import Tensor, distributed
 from fsbench.core.errors import FsbenchError, UsageError
 
 if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+
     from fsbench.core.seeding import Name
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes of a run, and which of them this one is."""
+    """The processes of a run, and which of them this one is; store: what they share by name."""
 
     rank: int = 0
     size: int = 1
     backend: str | None = None
+    store: "Store | None" = None
 
     @property
     def first(self) -> bool:
@@ -47,6 +53,36 @@ class Ranks:
     def lead(self, tensors: Sequence[Tensor]) -> None:
         """Replace the tensors by those of rank 0."""
         self._apply(lambda flat: distributed.broadcast(flat, src=0), tensors)
+
+    def leading_number(self, number: int) -> int:
+        """Return the number of rank 0."""
+        tensor = torch.tensor([number])
+        self.lead([tensor])
+        return int(tensor)
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """Return the tensors of all ranks, of equal shapes, in order on rank 0; none elsewhere."""
+        if self.size == 1:
+            return [tensor]
+        parts = [torch.empty_like(tensor) for _ in range(self.size)] if self.first else []
+        with watched_peers():
+            distributed.gather(tensor, parts or None, dst=0)
+        return parts
+
+    def share(self, items: Iterable[T], name: str) -> Iterator[T]:
+        """Yield the items that fall to this rank: each to the one that asks for its next item.
+
+        So no rank waits while items are left, whatever each of them costs. All ranks give the same
+        items in the same order, under the same name, which no other items have.
+        """
+        if self.store is None:
+            yield from items
+            return
+        turn = self.store.add(name, 1)
+        for number, item in enumerate(items, 1):
+            if number == turn:
+                yield item
+                turn = self.store.add(name, 1)
 
     def total(self, number: int, device: torch.device) -> int:
         """Return the sum of a number over the ranks."""
@@ -126,9 +162,17 @@ def open_ranks(
         yield ALONE, torch.device(device)
 
 
+RUNS = count()
+"""Numbers of the runs of this process, the same ones at all ranks."""
+
+
 def current_ranks() -> Ranks:
     size = distributed.get_world_size()
-    return Ranks(distributed.get_rank(), size, distributed.get_backend()) if size > 1 else ALONE
+    if size == 1:
+        return ALONE
+    c10d: Any = distributed.distributed_c10d
+    store = c10d.PrefixStore(f"fsbench-{next(RUNS)}", c10d._get_default_store())
+    return Ranks(distributed.get_rank(), size, distributed.get_backend(), store)
 
 
 def is_one_of_several() -> bool:

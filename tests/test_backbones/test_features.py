@@ -72,8 +72,8 @@ def test_blocks_hold_their_images_and_black_ones_behind_them(
     """With fewer threads than blocks and with more; without a copy for the network."""
     n = 2 * size + size // 2 + 1
     request = want(n)
-    decoded = list(blocks(request, size, first, workers))
     starts = range(first * size, n, size)
+    decoded = list(blocks(request, size, starts, workers))
     assert [b[:2] for b in decoded] == [(i, min(size, n - i)) for i in starts]
     expected, _ = compute_alone(request)
     for start, n_images, pixels in decoded:
@@ -159,27 +159,6 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     assert files[0] == files[1]
 
 
-@pytest.mark.parametrize(("n", "estimates"), [(18, 1), (18, 2), (12, 1), (3, 1)])
-def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
-    n: int,
-    estimates: int,
-    want: Want,
-    sizes: list[int],
-    tmp_path: Path,
-) -> None:
-    request, n_blocks = want(n), -(-n // 4)
-    whole = FeatureStore(tmp_path / "whole", 4).get(request)
-    sizes.clear()
-    store = FeatureStore(tmp_path / "timed", 4)
-    for i in range(estimates):
-        assert store.seconds_per_image(request) > 0
-        assert sizes.count(4) == min(n_blocks, 3 * (i + 1))
-    assert not store.holds(request)
-    assert store.get(request).tobytes() == whole.tobytes()
-    assert sizes.count(4) == n_blocks  # no block twice
-    assert store.seconds_per_image(request) == 0
-
-
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
     """fake(rows): features of block 0, 1, ... in place of the network's."""
@@ -203,16 +182,6 @@ def slow_blocks(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
 
     fake(compute)
     monkeypatch.setattr(feature_files.time, "monotonic", lambda: clock[0])
-
-
-@pytest.mark.usefixtures("slow_blocks")
-@pytest.mark.parametrize(
-    ("n", "seconds"), [(18, 2.5), (10, 20 / 6), (6, 5.0), (4, 25.0), (3, 100 / 3)]
-)
-def test_the_first_block_warms_up_and_counts_where_it_is_the_last(
-    n: int, seconds: float, want: Want, store: FeatureStore
-) -> None:
-    assert store.seconds_per_image(want(n)) == pytest.approx(seconds)
 
 
 @pytest.mark.usefixtures("slow_blocks")
