@@ -195,8 +195,8 @@ class ClaimStatement(Frozen):
 
     colour: the colour images are needed; searched: the settings come from a search for the printed
     figures, so that agreement is no evidence and the statement stays not reproduced. fault: whose
-    fault a miss is, by default that of the scale where a condition fails and else of the paper;
-    fault_reason: why, in one sentence.
+    fault a miss is if the conditions hold; if one fails, it is that of the scale. fault_reason:
+    why, in one sentence.
     """
 
     text: str
@@ -204,16 +204,14 @@ class ClaimStatement(Frozen):
     rule: str
     colour: bool = False
     searched: bool = False
-    fault: MissFault | None = None
+    fault: MissFault = "contradicts the paper"
     fault_reason: str = ""
 
     def blame(self, verdict: ClaimVerdict) -> MissFault | None:
         """Return whose fault this verdict is, None if the statement is reproduced."""
         if verdict == "reproduced":
             return None
-        is_tested = verdict != "not testable here"
-        default: MissFault = "contradicts the paper" if is_tested else "not testable at this scale"
-        return self.fault or default
+        return "not testable at this scale" if verdict == "not testable here" else self.fault
 
     def assess(
         self, name: str, judgements: Sequence[ClaimCondition | ClaimFigure]

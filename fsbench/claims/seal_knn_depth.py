@@ -1,12 +1,13 @@
 """k-NN probes behind every block, and prediction depth, of SEAL and its comparators."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
 from fsbench.backbones import load_classifier
 from fsbench.claims import _training, engine, seal_ascent
-from fsbench.claims.engine import ClaimJob, Judgements, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimJob, Judgements, Runs, SeedMean
 from fsbench.claims.seal_ascent import GENERATIONS
 from fsbench.core.io import cache_folder
 from fsbench.core.specs import SourceSubset
@@ -65,30 +66,30 @@ def prepare_full(job: ClaimJob) -> tuple[Recipe, SourceDataset]:
 
 
 def judge_probes(runs: Runs) -> Judgements:
-    """Judge the accuracies (%) behind the blocks, means over seeds."""
-    probes = {m: engine.average(runs.collect(PROBE, m)) for m in ("seal", *PUBLISHED)}
+    """Judge the accuracies (%) behind the blocks and the depths, means over seeds."""
+    probes = {m: [*zip(*runs.collect(PROBE, m), strict=True)] for m in ("seal", *PUBLISHED)}
     most, lows = 2 * runs.collect("chance", "seal")[0], runs.collect("low", "seal")
     yield engine.require("training accuracy after SEAL's ascents", "at most", most, lows)
     yield runs.require("training accuracy at the end, all methods", "fit", list(probes))
     for other, theirs in PUBLISHED.items():
-        accuracy, what = probes[other][EARLY], f"block 2: accuracy of {other}"
-        yield engine.require(what, "at most", 100 - theirs / 2, [accuracy])
-        ours = probes["seal"][EARLY] - accuracy
+        accuracies, what = probes[other][EARLY], f"block 2: accuracy of {other}"
+        yield engine.require(what, "at most", 100 - theirs, accuracies)
+        lead = engine.compare_pairs(probes["seal"][EARLY], accuracies)
         what = f"block 2: seal - {other} (points)"
-        yield engine.judge(what, f"{theirs:+.2f}", f"{ours:+.2f}", ours >= theirs / 2, ours > 0)
+        yield engine.judge(what, f"{theirs:+.2f}", f"{lead}", lead.mean >= theirs, lead.mean > 0)
     for block in (block for block in range(BLOCKS) if block != EARLY):
-        beaten = sum(probes["seal"][block] > probes[other][block] for other in PUBLISHED)
-        accuracies = ", ".join(f"{name} {values[block]:.1f}" for name, values in probes.items())
-        what, is_highest = f"block {block + 1}: accuracy (%)", beaten == len(PUBLISHED)
-        yield engine.judge(what, "seal highest", accuracies, is_highest, beaten > 0)
-    seal, llf, normal = (mean(runs.collect("depth", name)) for name in probes)
-    yield engine.judge(
-        "mean prediction depth (blocks)",
-        "seal < llf < normal",
-        f"seal {seal:.2f}, llf {llf:.2f}, normal {normal:.2f}",
-        seal < llf < normal,
-        seal < min(llf, normal),
-    )
+        leads = [engine.compare_pairs(probes["seal"][block], probes[m][block]) for m in PUBLISHED]
+        ours = ", ".join(f"{name} {mean(values[block]):.1f}" for name, values in probes.items())
+        yield judge_leads(f"block {block + 1}: accuracy (%)", "seal highest", ours, leads)
+    leads = [runs.compare("depth", "llf", "seal"), runs.compare("depth", "normal", "llf")]
+    ours = ", ".join(f"{name} {mean(runs.collect('depth', name)):.2f}" for name in probes)
+    yield judge_leads("mean prediction depth (blocks)", "seal < llf < normal", ours, leads)
+
+
+def judge_leads(what: str, published: str, ours: str, leads: Sequence[SeedMean]) -> ClaimFigure:
+    """Return the figure: reproduced if all leads are clear, direction only if all are above 0."""
+    is_clear, is_above = all(d.is_clear for d in leads), all(d.mean > 0 for d in leads)
+    return engine.judge(what, published, ours, is_clear, is_above)
 
 
 CLAIM = engine.Claim(

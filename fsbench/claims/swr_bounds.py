@@ -88,9 +88,11 @@ def judge_norms(runs: Runs) -> Judgements:
 
 
 def judge_accuracy(runs: Runs) -> Judgements:
-    yield runs.require("training accuracy of vanilla", "fit", PLAIN)
-    gain = runs.compare("mean test", SWR, PLAIN)
-    yield gain.judge("test accuracy: SWR - vanilla", spec=".3f")
+    for images in (COLOUR, DIGITS):
+        plain, swr = ((images, method) for method in METHODS)
+        yield runs.require(f"{images}: training accuracy of vanilla", "fit", plain)
+        gain = runs.compare("mean test", swr, plain)
+        yield gain.judge(f"{images}: test accuracy, SWR - vanilla", spec=".3f")
 
 
 def judge_balancedness(runs: Runs) -> Judgements:
