@@ -17,11 +17,13 @@ from support import hours, real, studies
 
 from fsbench.api.listing import Row, rows
 from fsbench.claims import list_statements
+from fsbench.core import io
 from leaderboard.figures import write_figures, write_stability, write_tiers
 from leaderboard.methods import read_method_boards
 
 DOCUMENTS = (
     "README.md",
+    "fsbench/claims/README.md",
     "fsbench/data/README.md",
     "pretrain/README.md",
     "protocols/README.md",
@@ -73,6 +75,20 @@ def list_published() -> studies.Table:
     return [{"source": s, "entries": entries[s], "results": results[s]} for s in sorted(entries)]
 
 
+def list_claim_changes() -> studies.Table:
+    """Return every statement of a paper: verdicts before and after the review, and why."""
+    changes = io.read_table(Path(__file__).with_name("claim_changes.yaml"))
+    table = []
+    for row in list_statements():
+        change = changes[f"{row['claim']} {row['statement']}"]
+        statement = {column: row[column] for column in ("claim", "statement", "says")}
+        verdicts = {"before": change["before"], "now": row["verdict"]}
+        fault = {"fault of a miss": row["fault of a miss"]}
+        reason = {"what changed": change["changed"], "sentence of the paper": change["sentence"]}
+        table.append(statement | verdicts | fault | reason)
+    return table
+
+
 def draw_speed() -> str:
     """Draw what `make benchmarks` measured, with the machine that it measured."""
     if not MEASURED.exists():
@@ -101,6 +117,7 @@ TABLES: dict[str, Callable[[], str | studies.Table]] = {
     ),
     "analyses": list_rows("analyses", "analysis", "finds", "needs", "source"),
     "claims": lambda: [{c: row.get(c) for c in CLAIM} for row in list_statements()],
+    "claim_changes": list_claim_changes,
     "hours": hours.list_hours,
     "published": list_published,
     "speed": draw_speed,
