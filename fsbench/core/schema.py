@@ -416,13 +416,13 @@ class ScoredFields(Summary):
     """Facts of a result beside backbone, data set, spec and provenance; null where it has none."""
 
     flags: tuple[Flag, ...] = omitted(())
-    manifest_hash: Sha256 | None = omitted(None)
     feature_norm: float | None = omitted(None, ge=0, le=1e30)
 
 
 class Result(ScoredFields):
     """Result of a backbone on a data set under a spec; its outcomes lie in a file of the model."""
 
+    manifest_hash: Sha256 | None = omitted(None)
     backbone: BackboneFacts
     dataset: DatasetRecord
     spec: Spec

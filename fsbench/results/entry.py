@@ -46,7 +46,7 @@ ENTRY_FILE = "entry.json"
 MAX_ENTRY = 16 * 2**20
 """Bytes of entry.json; 90 results of five networks take 80 kB."""
 SCORED = tuple(ScoredFields.model_fields)
-PARTS = ("model", "dataset", "spec", "environment", "cost")
+PARTS = ("model", "dataset", "spec", "environment", "cost", "manifest")
 RESULT_FIELDS, PROVENANCE_FIELDS = set(Result.model_fields), set(Provenance.model_fields)
 """One set for all results, of which a board has tens of thousands."""
 SHARED: WeakValueDictionary[object, Frozen] = WeakValueDictionary()
@@ -68,6 +68,7 @@ class ResultLine(ScoredFields):
     started: Date
     seconds: float = Field(ge=0, le=MAX_SECONDS)
     cost: int | None = omitted(None, ge=0)
+    manifest: int | None = omitted(None, ge=0)
 
 
 class EntryFile(Frozen):
@@ -86,6 +87,7 @@ class EntryFile(Frozen):
     specs: tuple[Annotated[Spec, AfterValidator(share)], ...]
     environments: tuple[Annotated[Environment, AfterValidator(share)], ...]
     costs: tuple[Annotated[FeatureCost, AfterValidator(share)], ...] = omitted(())
+    manifests: tuple[Sha256, ...] = omitted((), description="of episodes")
     results: tuple[ResultLine, ...] = Field(min_length=1)
     outcomes: Sha256 = Field(description="of the file of outcomes")
 
@@ -105,12 +107,14 @@ class EntryFile(Frozen):
         return f"outcomes-{self.outcomes[:12]}{outcomes.SUFFIX}"
 
     def to_text(self) -> str:
-        """Return the JSON: one line per result, keys sorted so that no order of fields counts."""
-        fields = self.model_dump(mode="json")
-        dump = partial(json.dumps, ensure_ascii=False, sort_keys=True)
-        lines = [dump(line) for line in fields.pop("results")]
-        head = dump(fields, indent=1).removesuffix("\n}")
-        return head + ',\n "results": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+        """Return the JSON: one line per part and result, keys sorted so that no order counts."""
+        dump = partial(json.dumps, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        fields = []
+        for name, value in sorted(self.model_dump(mode="json").items()):
+            is_list = isinstance(value, list) and value
+            text = "[\n" + ",\n".join(map(dump, value)) + "\n]" if is_list else dump(value)
+            fields.append(f'"{name}":{text}')
+        return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,11 +218,13 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
         made = vars(file.environments[line.environment]).copy()
         cost = None if line.cost is None else file.costs[line.cost]
         made |= {"started": line.started, "seconds": line.seconds, "cost": cost}
+        manifest = None if line.manifest is None else file.manifests[line.manifest]
         result = Result.model_construct(
             RESULT_FIELDS,
             backbone=file.models[line.model],
             dataset=file.datasets[line.dataset],
             spec=file.specs[line.spec],
+            manifest_hash=manifest,
             provenance=Provenance.model_construct(PROVENANCE_FIELDS, **made),
             **{name: getattr(line, name) for name in SCORED},
         )
@@ -276,11 +282,12 @@ def make_file(results: Sequence[Result], controls: Collection[str], **facts: Any
     for result in results:
         made = result.provenance.model_dump(exclude={"started", "seconds", "cost"})
         used = result.backbone, result.dataset, result.spec, Environment.model_validate(made)
+        others = result.provenance.cost, result.manifest_hash
         positions = {}
-        for name, part in zip(PARTS, (*used, result.provenance.cost), strict=True):
+        for name, part in zip(PARTS, (*used, *others), strict=True):
             if part is None:
                 continue
-            numbered, text = parts[f"{name}s"], part.canonical()
+            numbered, text = parts[f"{name}s"], part if isinstance(part, str) else part.canonical()
             numbered.setdefault(text, part)
             positions[name] = list(numbered).index(text)
         line = ResultLine(

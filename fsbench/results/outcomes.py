@@ -4,15 +4,18 @@ A row is an episode, a learning rate of a linear probe, or a probe without train
 
     result                 uint16      place of the result in entry.json; its rows are neighbours
     row                    int32       number of the episode, or of the learning rate
-    correct                binary      right or wrong, numpy.packbits over the queries of each
+    correct                list        right or wrong, numpy.packbits over the queries of each
                                        class, one class after the other, or over test images
     collapsed, finite      bool        of an episode
-    dense_correct, _total  list        of an episode, by class, where all possible queries count
+    dense_total            list        of an episode, by class, where all possible queries count
+    dense_surplus          list        dense_correct - right * dense_total // n_query, by class;
+                                       right: of its n_query queries. Takes fewer bits
     predicted              list        the class that each query of an episode was taken for
     lr, curve, ...         see fsbench.core.records.ProbeRecords
 
-Classes and images follow from the number of an episode and the spec. Arrow in zstd is as small as
-Parquet, is read five times as fast, and is easily bounded.
+Lists of equal length are stored as fixed_size_list, without offsets, and whole numbers in them as
+the smallest integer that fits. Classes and images follow from the number of an episode and the
+spec. Arrow in zstd is as small as Parquet, is read five times as fast, and is easily bounded.
 """
 
 import hashlib
@@ -22,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache, cached_property
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +34,20 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records, columns
 from fsbench.core.specs import EpisodicSpec, ProbeSpec, Spec
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 SUFFIX = ".arrow.zst"
 MAX_FILE = 128 * 2**20
 MAX_BYTES = 256 * 2**20
-"""Bounds of a file and of what it unpacks to; 600 episodes of 75 queries take 8 kB and 40 kB."""
+"""Bounds of a file and of what it unpacks to; 600 episodes of 75 queries take 8 kB and 16 kB."""
 FAST, SMALL = 3, 19
 """Levels of compression while work runs, and of entries of a board, which are a third smaller."""
-OPTIONAL = ("dense_correct", "dense_total", "predicted")
+BITS = ("correct", "last", "best", "chosen")
+INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32")
+"""Types that lists of whole numbers may have."""
+COUNTS = ("row", "dense_surplus", "dense_total")
+OPTIONAL = ("dense_surplus", "dense_total", "predicted")
 """Columns that not all results of episodes have."""
+COLUMN_NAMES = {"index": "row", "dense_correct": "dense_surplus"}
+"""Names of columns that differ from those in memory."""
 FIX = "restore the file from where it was computed, or delete its folder and evaluate again"
 
 
@@ -52,17 +58,28 @@ def column_types() -> dict[str, Any]:
     return {
         "result": pa.uint16(),
         "row": pa.int32(),
-        "correct": pa.binary(),
+        "correct": pa.list_(pa.uint8()),
         **dict.fromkeys(("collapsed", "finite"), pa.bool_()),
-        **dict.fromkeys(("dense_correct", "dense_total"), pa.list_(pa.int32())),
+        **dict.fromkeys(("dense_surplus", "dense_total"), pa.list_(pa.int32())),
         "predicted": pa.list_(pa.uint8()),
         "lr": pa.float64(),
         "curve": pa.list_(pa.float64()),
-        **dict.fromkeys(("last", "best"), pa.binary()),
+        **dict.fromkeys(("last", "best"), pa.list_(pa.uint8())),
         "held_out": pa.float64(),
         "held_out_curve": pa.list_(pa.float64()),
-        "chosen": pa.binary(),
+        "chosen": pa.list_(pa.uint8()),
     }
+
+
+def is_fitting(kind: Any, expected: Any) -> bool:
+    """Return whether a column may have this type: the expected one, or lists of equal length."""
+    import pyarrow as pa
+
+    if expected is None or not pa.types.is_list(expected):
+        return bool(kind == expected)
+    allowed = INTEGERS if expected.value_type == pa.int32() else (str(expected.value_type),)
+    is_list = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
+    return is_list and str(kind.value_type) in allowed
 
 
 def digest_records(records: Records) -> str:
@@ -82,12 +99,18 @@ def encode(parts: Sequence[Records], level: int = FAST) -> bytes:
     """Return the content of a file of these records. Raise ValidationFailed for too many."""
     import pyarrow as pa
 
-    tables = [make_table(i, records) for i, records in enumerate(parts)]
-    table = pa.concat_tables(tables, promote_options="default")
-    table = table.select([name for name in column_types() if name in table.column_names])
+    tables = [list_columns(i, records) for i, records in enumerate(parts)]
+    lengths = [len(table["row"]) for table in tables]
+    batch = pa.record_batch(
+        {
+            name: make_array(kind, [table.get(name) for table in tables], lengths)
+            for name, kind in column_types().items()
+            if any(name in table for table in tables)
+        }
+    )
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
     data = sink.getvalue()
     content = bytes(pa.Codec("zstd", compression_level=level).compress(data))
     require_size("the outcomes, unpacked,", data.size, MAX_BYTES)
@@ -103,23 +126,44 @@ def require_size(what: str, size: int, most: int) -> None:
         )
 
 
-def make_table(result: int, records: Records) -> "pa.Table":
-    """Return the rows of a result; right or wrong is packed, all other arrays are lists."""
-    import pyarrow as pa
-
+def list_columns(result: int, records: Records) -> dict[str, NDArray[Any]]:
+    """Return the columns of a result, (rows,) or (rows, width); right or wrong is packed."""
     arrays = columns(records)
     if isinstance(records, ImageRecords):
         arrays = {name: values[None] for name, values in arrays.items()}
+    elif "dense_total" in arrays:
+        arrays["dense_correct"] = arrays["dense_correct"] - expect_right(arrays)
     n_rows = len(next(iter(arrays.values())))
-    arrays["row"] = arrays.pop("index", np.arange(n_rows)).astype(np.int32)
-    arrays["result"] = np.full(n_rows, result, np.uint16)
-    table = {}
-    for name, values in arrays.items():
-        rows, kind = values if values.ndim == 1 else list(values), column_types()[name]
-        if kind == pa.binary():
-            rows = [bits.tobytes() for bits in np.packbits(values, axis=-1)]
-        table[name] = pa.array(rows, kind)
-    return pa.table(table)
+    arrays.setdefault("index", np.arange(n_rows))
+    for name in arrays.keys() & set(BITS):
+        arrays[name] = np.packbits(arrays[name], axis=-1).reshape(n_rows, -1)
+    table = {COLUMN_NAMES.get(name, name): values for name, values in arrays.items()}
+    return table | {"result": np.full(n_rows, result)}
+
+
+def expect_right(arrays: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """Return how many dense queries (E, n_way) are right at the rate of the queries."""
+    right = EpisodeRecords(**arrays).right
+    return np.asarray(right * arrays["dense_total"] // arrays["correct"].shape[-1])
+
+
+def make_array(kind: Any, parts: Sequence[NDArray[Any] | None], lengths: Sequence[int]) -> Any:
+    """Return a column of the table. parts: by result (rows,) or (rows, width), None without it."""
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        present = [part for part in parts if part is not None]
+        widths, value_type = {part.shape[1] for part in present}, kind.value_type
+        if value_type == pa.int32():
+            low, high = min(part.min() for part in present), max(part.max() for part in present)
+            smallest = np.min_scalar_type(min(low, -high - 1) if low < 0 else high)
+            value_type = pa.from_numpy_dtype(smallest)
+        kind = pa.list_(value_type, widths.pop() if len(widths) == 1 else -1)
+    arrays = []
+    for part, n in zip(parts, lengths, strict=True):
+        rows = part if part is None or part.ndim == 1 else [*part]
+        arrays.append(pa.nulls(n, kind) if rows is None else pa.array(rows, kind))
+    return pa.concat_arrays(arrays)
 
 
 def to_numpy(array: Any) -> NDArray[Any] | None:
@@ -136,17 +180,17 @@ def to_numpy(array: Any) -> NDArray[Any] | None:
         raise ValueError("some of the values of a result are empty")
     if kind == pa.bool_():
         return np.from_dlpack(array.cast(pa.uint8())).view(np.bool_)
-    if kind != pa.binary() and not pa.types.is_list(kind):
+    if pa.types.is_primitive(kind):
         return np.from_dlpack(array)
-    starts = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]
-    if (np.diff(starts) != starts[1] - starts[0]).any():
-        raise ValueError("the rows of a result are of unequal width")
-    values: NDArray[Any] = np.frombuffer(array.buffers()[2] or b"", np.uint8)
-    if kind != pa.binary():
-        if array.values.null_count:
-            raise ValueError("a list holds empty values")
-        values = np.from_dlpack(array.values)
-    return values[starts[0] : starts[-1]].reshape(rows, -1)
+    if pa.types.is_list(kind):
+        starts = np.frombuffer(array.buffers()[1], np.int32)
+        widths = np.diff(starts[array.offset : array.offset + rows + 1])
+        if (widths != widths[0]).any():
+            raise ValueError("the rows of a result are of unequal width")
+    values = array.flatten()
+    if values.null_count:
+        raise ValueError("a list holds empty values")
+    return np.from_dlpack(values).reshape(rows, -1)
 
 
 def unpack_bits(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -209,16 +253,17 @@ def read_rows(batch: Any, kind: type[Records], shape: tuple[int, ...]) -> dict[s
     """Return the columns that a kind of records has. Raises ValueError where one is missing."""
     arrays: dict[str, NDArray[Any]] = {}
     for field in fields(kind):
-        column = {"index": "row"}.get(field.name, field.name)
+        column = COLUMN_NAMES.get(field.name, field.name)
         is_there = column in batch.schema.names
         values = to_numpy(batch.column(column)) if is_there else None
         if values is not None:
-            is_bits = column_types()[column] == column_types()["correct"]
-            is_number = values.dtype == np.int32
-            values = unpack_bits(values, shape) if is_bits else values
-            arrays[field.name] = values.astype(np.int64) if is_number else values
+            values = unpack_bits(values, shape) if column in BITS else values
+            arrays[field.name] = values.astype(np.int64) if column in COUNTS else values
         elif field.default is MISSING:
             raise ValueError(f"a result has no {field.name}")
+    dense = [arrays[name].shape for name in arrays if name.startswith("dense")]
+    if len(dense) == 2 and set(dense) == {arrays["correct"].shape[:2]}:
+        arrays["dense_correct"] += expect_right(arrays)
     return arrays
 
 
@@ -258,7 +303,7 @@ def decode(content: bytes) -> OutcomeTable:
             raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
         reader = pa.ipc.open_file(pa.BufferReader(data))
         types = column_types().copy()
-        wrong = [field.name for field in reader.schema if types.pop(field.name, None) != field.type]
+        wrong = [f.name for f in reader.schema if not is_fitting(f.type, types.pop(f.name, None))]
         if wrong or {"result", "row"} & types.keys():
             raise ValueError(f"its columns are wrong: {', '.join(wrong)[:200] or 'too few'}")
         if reader.num_record_batches != 1 or is_compressed(data):

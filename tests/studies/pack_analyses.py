@@ -6,7 +6,7 @@
 The same records give the same bytes.
 """
 
-import gzip
+import lzma
 import sys
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def pack(study: Path, folder: Path) -> None:
     paths = sorted(folder.glob("*/*/analyses/*.json"))
     lines = [read_record(path, Analysis).model_dump_json() + "\n" for path in paths]
     with replacing(study / PACKED) as temporary:
-        temporary.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+        temporary.write_bytes(lzma.compress("".join(lines).encode()))
 
 
 def unpack(study: Path, folder: Path) -> None:

@@ -71,8 +71,7 @@ def read_result(entry: Path, column: str, run: str) -> StoredResult:
         table = pa.ipc.open_file(stream.read()).read_all()
     rows = table.filter(pa.compute.equal(table["result"], number))["correct"].to_pylist()
     spec = file["specs"][line["spec"]]["episode"]
-    packed = np.array([np.frombuffer(bits, np.uint8) for bits in rows])
-    by_class = packed.reshape(len(rows), spec["n_way"], -1)
+    by_class = np.array(rows, np.uint8).reshape(len(rows), spec["n_way"], -1)
     right = np.unpackbits(by_class, axis=-1, count=spec["n_query"]).astype(bool)
     dataset = re.sub(r"\+[0-9a-f]{8}$", "", file["datasets"][line["dataset"]]["name"])
     return StoredResult(line["column"], dataset, spec, right.reshape(len(rows), -1))

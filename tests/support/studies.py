@@ -4,7 +4,7 @@ Numbers come from the committed entries, the analyses, and the lists of rounds t
 tests/studies/list_rounds.py writes.
 """
 
-import gzip
+import lzma
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ NamedBoards = Sequence[tuple[str | int, MethodBoard]]
 """Method boards by network, or by images per class."""
 STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
 PILOT, REGIME = STUDIES / "pilot", STUDIES / "regime"
-PACKED = "analyses.jsonl.gz"
+PACKED = "analyses.jsonl.xz"
 PILOT_MEASURES = {
     "mean prediction depth (blocks)": "prediction depth (of 4 blocks)",
     "accuracy behind block 2 (layer2.0)": "5-NN behind block 2",
@@ -159,7 +159,7 @@ def pilot_transfer() -> Table:
 
 def read_analyses(study: Path) -> Iterator[Analysis]:
     """Yield the records of a study's analyses, by run and question."""
-    with gzip.open(study / PACKED, "rt", encoding="utf8") as lines:
+    with lzma.open(study / PACKED, "rt", encoding="utf8") as lines:
         yield from map(Analysis.model_validate_json, lines)
 
 

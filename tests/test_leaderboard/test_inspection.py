@@ -74,7 +74,7 @@ VALUES = (
     ("models.0.pretraining_data", ["folder-blobs"], "trained on folder-blobs, expected it"),
     ("results.0.seconds", 1.7e308, "results.0.seconds"),
     ("results.0.score.mean", 0.99, "the file says 99.00 ± "),
-    ("results.0.manifest_hash", "0" * 64, "0000, expected "),
+    ("manifests.0", "0" * 64, "0000, expected "),
     ("controls", [0], "no network but controls"),
 )
 """Path of a value in entry.json, a value there, and what is said of it."""

@@ -104,6 +104,16 @@ def test_bits_are_packed_by_class_the_first_one_highest() -> None:
     assert bits == [[*map(int, row), 0, 0, 0] for row in some().correct[0]]
 
 
+def test_lists_of_equal_length_have_no_offsets_and_the_smallest_integers() -> None:
+    """A surplus is what 7 right ones of 29 have over the share of the 5 queries."""
+    table = pa.ipc.open_file(unpack(encode([some(dense=True)]))).read_all()
+    assert table.schema.field("correct").type == pa.list_(pa.uint8(), 5)
+    assert table.schema.field("dense_total").type == pa.list_(pa.uint8(), 5)
+    assert table.schema.field("dense_surplus").type == pa.list_(pa.int8(), 5)
+    right = some().correct.sum(axis=-1)
+    assert table["dense_surplus"].to_pylist() == (7 - right * 29 // 5).tolist()
+
+
 def test_digest_is_the_stated_formula_and_sees_every_bit() -> None:
     records, expected = some(), hashlib.sha256(b"EpisodeRecords")
     for name in ("index", "correct", "collapsed", "finite"):
@@ -122,7 +132,7 @@ def put(name: str, change: Callable[[list[object]], list[object]], kind: object 
 
     def change_table(table: pa.Table) -> pa.Table:
         column = table.column(name)
-        values = pa.array(change(column.to_pylist()), kind or column.type)
+        values = pa.array(change(column.to_pylist()), kind or outcomes.column_types()[name])
         return table.set_column(table.column_names.index(name), name, values)
 
     return change_table
@@ -139,7 +149,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "a column is missing": (lambda t: t.drop_columns(["finite"]), "has no finite"),
     "a column of another type": (put("row", lambda v: v, pa.int64()), "columns are wrong: row"),
     "a dictionary": (
-        lambda t: t.set_column(2, "correct", t["correct"].dictionary_encode()),
+        lambda t: t.set_column(1, "row", t["row"].dictionary_encode()),
         "columns are wrong|not one batch",
     ),
     "no rows": (lambda t: t.slice(0, 0), "no rows|not one batch"),
@@ -151,16 +161,22 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "an empty outcome": (put("correct", at(3, None)), "values of a result are empty"),
     "an empty flag": (put("finite", at(3, None)), "values of a result are empty"),
     "an empty count": (put("dense_total", at(7, [1, None, 1, 1, 1])), "a list holds empty"),
+    "an empty count among lists of equal length": (
+        put("dense_total", at(7, [1, None, 1, 1, 1]), pa.list_(pa.int16(), 5)), "a list holds empty"
+    ),
+    "counts of another type": (
+        put("dense_total", lambda v: v, pa.list_(pa.int64(), 5)), "columns are wrong: dense_total"
+    ),
     "an outcome too short": (put("correct", at(3, b"abc")), "unequal width"),
     "all outcomes too long": (
-        put("correct", lambda v: [x and x + b"\0" for x in v]), r"outcomes a row, expected \(5, 5\)"
+        put("correct", lambda v: [x and [*x, 0] for x in v]), r"outcomes a row, expected \(5, 5\)"
     ),
     "unused bits": (put("correct", at(3, b"\0\0\0\0\1")), "unused bits"),
     "counts of four classes": (
-        put("dense_correct", lambda v: [x and x[:4] for x in v]), "not counted by class"
+        put("dense_surplus", lambda v: [x and x[:4] for x in v]), "not counted by class"
     ),
     "more right than there are": (
-        put("dense_correct", lambda v: [x and [30] * 5 for x in v]), "more dense queries"
+        put("dense_surplus", lambda v: [x and [30] * 5 for x in v]), "more dense queries"
     ),
     "none right of none": (
         put("dense_total", lambda v: [x and [0] * 5 for x in v]), "than are there, or none"
