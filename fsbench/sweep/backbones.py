@@ -1,7 +1,7 @@
 """Backbones of a sweep: runs that it trains, and backbones that exist already."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import name_run
 from fsbench.api.request import parse_models
-from fsbench.backbones.sources.run import RunRecord, read_run
+from fsbench.backbones.sources.run import RECORD, RunRecord, read_run
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
@@ -22,6 +22,9 @@ from pretrain.training import run_folder
 from pretrain.training.loop import train_recipe
 from protocols.analyses import AnalysisFile
 
+Sizes = tuple[int | None, int | None]
+"""Side (px) of the images in training, and in an evaluation if that is stated."""
+
 
 class TrainingJob(Job):
     """A run that the sweep trains; recipe: as fitted to the source (pretrain/recipes/recipe.py)."""
@@ -29,14 +32,18 @@ class TrainingJob(Job):
     KIND: ClassVar = "pretrain"
     recipe: Recipe
 
-    @property
+    @cached_property
     def title(self) -> str:
         return name_run(self.recipe)
 
     @property
-    def sizes(self) -> tuple[int, int | None]:
-        """Side of the images in training, and in an evaluation if the recipe states it."""
+    def sizes(self) -> Sizes:
         return self.recipe.input_size, registry.evaluation_size(self.recipe.name)
+
+    @cached_property
+    def digest_on_board(self) -> str:
+        """What results of this backbone state; so may results of another source (`has_facts`)."""
+        return self.recipe.digest()
 
     def folder(self, options: SweepOptions) -> Path:
         return options.output / "runs" / self.title
@@ -44,7 +51,9 @@ class TrainingJob(Job):
     def done(self, options: SweepOptions) -> bool:
         """Return whether the folder holds this run; `run` refuses a folder with another one."""
         folder = self.folder(options)
-        return run_folder.is_finished(folder) and self.has_facts(read_run(folder), options)
+        if not run_folder.is_finished(folder):
+            return False
+        return self.has_facts(_read_once(folder, (folder / RECORD).stat().st_mtime_ns), options)
 
     def run(self, options: SweepOptions) -> None:
         source, folder = read_source(self.recipe, options), self.folder(options)
@@ -69,7 +78,7 @@ class TrainingJob(Job):
     def has_facts(self, facts: BackboneFacts | RunRecord, options: SweepOptions) -> bool:
         """Return whether these are facts of this backbone, by recipe and source."""
         trained_on = facts.training and facts.training.source_fingerprint
-        is_same = facts.recipe_digest == self.recipe.digest()
+        is_same = facts.recipe_digest == self.digest_on_board
         return is_same and trained_on == read_source(self.recipe, options).fingerprint
 
 
@@ -81,8 +90,12 @@ class GivenBackbone(Frozen):
     loaded: BackboneFacts
 
     @property
-    def sizes(self) -> tuple[int | None, int | None]:
+    def sizes(self) -> Sizes:
         return self.loaded.input_size, self.loaded.evaluation_size
+
+    @property
+    def digest_on_board(self) -> str:
+        return self.loaded.identity
 
     def models(self, options: SweepOptions) -> ModelOptions:
         return replace(self.model, name=self.title)
@@ -99,6 +112,12 @@ class GivenBackbone(Frozen):
 
 
 SweepBackbone = TrainingJob | GivenBackbone
+
+
+@lru_cache(maxsize=8)
+def _read_once(folder: Path, time: int) -> RunRecord:
+    """Read the record of a finished run until it changes: every evaluation of it asks."""
+    return read_run(folder)
 
 
 @cache

@@ -20,7 +20,6 @@ from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, read_outline
 from pretrain.recipes import registry
-from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import estimate_training
 
 PASSES = 3
@@ -44,35 +43,38 @@ class CostModel:
     def estimate(self, job: Job) -> float:
         """Return the seconds of a training, or of affine tuning and features not yet extracted."""
         if isinstance(job, TrainingJob):
-            return self.train(job.recipe).seconds
+            return self.train(job).seconds
         if not isinstance(job, EvaluationJob):
             return 0.0
-        passes = sum(self.count_passes(job, task) for task in job.images)
-        size = job.spec(next(iter(job.images))).image.input_size
+        passes = sum(self.count_passes(job, task) for task in job.tasks.images)
+        size = next(iter(job.tasks.specs.values())).image.input_size
         native = job.backbone.sizes[0] or size
         return self.forward(job.backbone, native) * passes * (size / native) ** 2
 
-    def train(self, recipe: Recipe) -> WorkEstimate:
+    def train(self, run: TrainingJob) -> WorkEstimate:
         """Estimate a whole run; recipes that differ in seed and methods cost the same."""
-        plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
-        key = plain.replace({"seed": 0}).digest()
-        if key not in self.runs:
-            outline = read_outline(recipe, self.options)
-            self.runs[key] = estimate_training(plain, outline, self.device)
-        return self.runs[key]
+        if run.key not in self.runs:  # every evaluation of the run asks
+            recipe = run.recipe
+            plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
+            key = plain.replace({"seed": 0}).digest()
+            if key not in self.runs:
+                outline = read_outline(recipe, self.options)
+                self.runs[key] = estimate_training(plain, outline, self.device)
+            self.runs[run.key] = self.runs[key]
+        return self.runs[run.key]
 
     def forward(self, backbone: SweepBackbone, size: int) -> float:
         """Return the seconds of one image of this side (px); of a run at its own resolution."""
         if isinstance(backbone, TrainingJob):
-            run = self.train(backbone.recipe)
+            run = self.train(backbone)
             return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
         return time_pass(backbone.model, size, self.device)
 
     def count_passes(self, job: EvaluationJob, task: TaskId) -> float:
         """Return the forward passes (of one image) of a task."""
-        spec, record = job.spec(task), job.images[task]
+        spec, record = job.tasks.specs[task], job.tasks.images[task]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
-            e, n = spec.episode, job.request.n_episodes
+            e, n = spec.episode, job.tasks.request.n_episodes
             steps = PASSES * spec.head.epochs * e.n_way * e.k_shot
             return n * (steps + e.n_way * e.n_query)
         key = (job.backbone.title, record.identity, spec.image.input_size)

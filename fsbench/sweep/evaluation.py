@@ -1,8 +1,9 @@
 """Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -18,66 +19,87 @@ from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import Spec
 from fsbench.core.tasks import TaskId
 from fsbench.results.store import ResultStore
-from fsbench.sweep.backbones import SweepBackbone
+from fsbench.sweep.backbones import Sizes, SweepBackbone
 from fsbench.sweep.job import Job
 from leaderboard.store import Board
 
+ResultKey = tuple[str | None, TaskId, str, str]
+"""Identity or recipe digest of a backbone, task, digest of the spec, identity of the images."""
+
 
 @cache
-def read_results(board: Path) -> tuple[tuple[str, Result], ...]:
-    """Read all results of the board with their entries. Raise ValidationFailed if damaged."""
-    entries = Board.open(board, new=True).entries()
-    return tuple((entry.name, result) for entry in entries for result in entry.results)
+def index_results(board: Path) -> Mapping[ResultKey, Sequence[Result]]:
+    """Read all results of the board, once. Raise ValidationFailed if it is damaged."""
+    results: dict[ResultKey, list[Result]] = defaultdict(list)
+    for result in (r for e in Board.open(board, new=True).entries() for r in e.results):
+        for backbone in (result.backbone.identity, result.backbone.recipe_digest):
+            key = backbone, result.task, result.spec_digest, result.dataset.identity
+            results[key].append(result)
+    return results
 
 
-class EvaluationJob(Job):
-    """Evaluate one backbone on tasks of one data set and head; images: task -> record.
+@dataclass(frozen=True)
+class TaskGroup:
+    """Tasks of one data set and head, for all backbones of equal sizes; images: task -> record.
 
     block: the request of the sweep file's block, which may have other tasks.
     """
 
+    block: EvaluationRequest
+    images: Mapping[TaskId, DatasetRecord]
+    sizes: Sizes
+
+    @cached_property
+    def request(self) -> EvaluationRequest:
+        return replace(self.block, tasks=tuple(self.images))
+
+    @cached_property
+    def specs(self) -> Mapping[TaskId, Spec]:
+        return {task: self.block.spec(task, *self.sizes) for task in self.images}
+
+    @cached_property
+    def digests(self) -> Mapping[TaskId, str]:
+        return {task: spec.digest() for task, spec in self.specs.items()}
+
+
+class EvaluationJob(Job):
+    """Evaluate one backbone on the tasks of a group."""
+
     KIND: ClassVar = "evaluate"
     backbone: SweepBackbone
-    images: Mapping[TaskId, DatasetRecord]
-    block: InstanceOf[EvaluationRequest]
+    tasks: InstanceOf[TaskGroup]
 
     @property
     def title(self) -> str:
-        first, *others = self.images
+        first, *others = self.tasks.images
         more = f" and {len(others)} more" if others else ""
         return f"{self.backbone.title} on {first}{more}"
 
     @cached_property
     def key(self) -> str:
-        specs = [f"{task.dataset} {self.spec(task).digest()}" for task in self.images]
-        return f"{self.backbone.title}: {specs} {self.request.n_episodes}"
-
-    @property
-    def request(self) -> EvaluationRequest:
-        return replace(self.block, tasks=tuple(self.images))
-
-    def spec(self, task: TaskId) -> Spec:
-        return self.request.spec(task, *self.backbone.sizes)
+        specs = [f"{task.dataset} {digest}" for task, digest in self.tasks.digests.items()]
+        return f"{self.backbone.title}: {specs} {self.tasks.request.n_episodes}"
 
     def is_on_board(self, task: TaskId, options: SweepOptions) -> bool:
         """Return whether an entry has a complete result of a task."""
-        expected = task.in_results, self.spec(task).digest(), self.images[task].identity
-        required = 1 if task.probe else self.request.n_episodes
+        images, spec = self.tasks.images[task].identity, self.tasks.digests[task]
+        key = self.backbone.digest_on_board, task.in_results, spec, images
+        required = 1 if task.probe else self.tasks.request.n_episodes
         return options.board is not None and any(
-            (result.task, result.spec_digest, result.dataset.identity) == expected
-            and result.score.n >= required
-            and self.backbone.has_facts(result.backbone, options)
-            for _, result in read_results(options.board)
+            result.score.n >= required and self.backbone.has_facts(result.backbone, options)
+            for result in index_results(options.board).get(key, ())
         )
 
     def done(self, options: SweepOptions) -> bool:
-        facts, n, title = self.backbone.facts(options), self.request.n_episodes, self.backbone.title
+        facts, title = self.backbone.facts(options), self.backbone.title
+        episodes = np.arange(self.tasks.request.n_episodes)
         if facts is None:
             return False
         with suppress(ValidationFailed):  # of other images or damaged: running the job says so
-            for task, images in self.images.items():
-                store = ResultStore(options.results, facts, images, self.spec(task), model=title)
-                if not store.complete_result(() if task.probe else np.arange(n)):
+            for task, images in self.tasks.images.items():
+                spec = self.tasks.specs[task]
+                store = ResultStore(options.results, facts, images, spec, model=title)
+                if not store.complete_result(() if task.probe else episodes):
                     return False
             return True
         return False
@@ -86,4 +108,4 @@ class EvaluationJob(Job):
         models = vars(self.backbone.models(options))
         machine = {name: getattr(options, name) for name in Machine.declared()}
         chosen = EvaluationOptions(**models, **machine, output=options.results, yes=True)
-        run_request(chosen, self.request)
+        run_request(chosen, self.tasks.request)

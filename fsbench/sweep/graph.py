@@ -15,8 +15,8 @@ from fsbench.core.schema import DatasetRecord
 from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import analysis_jobs
-from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, load_facts
-from fsbench.sweep.evaluation import EvaluationJob
+from fsbench.sweep.backbones import GivenBackbone, Sizes, SweepBackbone, TrainingJob, load_facts
+from fsbench.sweep.evaluation import EvaluationJob, TaskGroup
 from fsbench.sweep.file import EntriesBlock, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob, name_entry
@@ -104,16 +104,17 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
             f"two backbones of the sweep are called {', '.join(twice)}",
             fix="give each of `backbones` a name of its own, and leave no two equal recipes",
         )
-    parts = [evaluation_parts(request, options, report) for request in requests]
+    all_sizes = {backbone.sizes for backbone in all_backbones}
+    groups = [group_tasks(request, all_sizes, options, report) for request in requests]
     analyses_by_block = [analysis_jobs(block, all_backbones, report) for block in file.analyze]
     of_entry: dict[str, tuple[EntriesBlock, dict[str, EvaluationJob]]] = {}
     for backbone in all_backbones:
         runs = [backbone] if isinstance(backbone, TrainingJob) else []
         evaluations = [
-            EvaluationJob(backbone=backbone, block=request, images=images)
-            for block, request, images_by_job in zip(file.evaluate, requests, parts, strict=True)
+            EvaluationJob(backbone=backbone, tasks=tasks)
+            for block, groups_by_sizes in zip(file.evaluate, groups, strict=True)
             if block.selects(backbone)
-            for images in images_by_job
+            for tasks in groups_by_sizes[backbone.sizes]
         ]
         analyses = [jobs[backbone.title] for jobs in analyses_by_block if backbone.title in jobs]
         for job in (*runs, *evaluations, *analyses):
@@ -145,26 +146,32 @@ def load_given(model: ModelOptions, needs: frozenset[str] = frozenset()) -> Give
     return GivenBackbone(model=model, title=title, loaded=facts)
 
 
-def evaluation_parts(
-    request: EvaluationRequest, options: SweepOptions, report: Reporter
-) -> list[dict[TaskId, DatasetRecord]]:
-    """Return the tasks of a block, grouped by data set and head: task -> image record."""
+def group_tasks(
+    request: EvaluationRequest, all_sizes: Iterable[Sizes], options: SweepOptions, report: Reporter
+) -> dict[Sizes, list[TaskGroup]]:
+    """Return the tasks of a block by data set and head, for backbones of these sizes."""
     targets = TargetSets(request, options, report)
     parts: dict[tuple[str, str | None], dict[TaskId, DatasetRecord]] = {}
     for task in request.tasks:
         parts.setdefault((task.dataset, task.head), {})[task] = targets.record(task)
-    return list(parts.values())
+    return {
+        sizes: [TaskGroup(request, images, sizes) for images in parts.values()]
+        for sizes in all_sizes
+    }
 
 
 def find_done(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
     """Compute which jobs are done from folders and board, from the last job to the first."""
-    done: dict[str, str] = {}
+    done, is_needed = dict[str, str](), dict[str, bool]()
     for key, job in reversed(plan.jobs.items()):
-        users = [other for other, needs in plan.needs.items() if key in needs]
-        if isinstance(job, EvaluationJob) and all(job.is_on_board(t, options) for t in job.images):
+        if isinstance(job, EvaluationJob) and all(
+            job.is_on_board(task, options) for task in job.tasks.specs
+        ):
             done[key] = "on the board"
         elif job.done(options):
             done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"
-        elif isinstance(job, TrainingJob) and users and done.keys() >= set(users):
+        elif isinstance(job, TrainingJob) and is_needed.get(key) is False:
             done[key] = "not needed any more"
+        for need in plan.needs[key]:
+            is_needed[need] = key not in done or is_needed.get(need, False)
     return replace(plan, done=done)

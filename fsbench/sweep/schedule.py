@@ -5,6 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -13,7 +14,7 @@ from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.sweep.evaluation import read_results
+from fsbench.sweep.evaluation import index_results
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.job import Job, run_job
@@ -27,19 +28,20 @@ def run_jobs(
 
     executor: any of `concurrent.futures` whose processes see the folders of `options`.
     """
-    missing = {job.key: position for position, job in enumerate(plan.missing)}
+    jobs = plan.missing
+    missing = {job.key: position for position, job in enumerate(jobs)}
     order: TopologicalSorter[str] = TopologicalSorter()
     for key in missing:
         order.add(key, *(need for need in plan.needs[key] if need in missing))
     order.prepare()
-    ready, running = list(order.get_ready()), dict[Future[str], Job]()
+    ready = sorted(missing[key] for key in order.get_ready())  # from now on a heap
+    running = dict[Future[str], Job]()
     failed = dict.fromkeys(missing, "a job that it needs failed")
     try:
         with report.task("sweep", len(missing), "jobs") as advance:
             while ready or running:
-                for key in ready[: options.jobs - len(running)]:
-                    ready.remove(key)
-                    job = plan.jobs[key]
+                while ready and len(running) < options.jobs:
+                    job = jobs[heappop(ready)]
                     running[start_job(executor, job, options)] = job
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     job, error = running.pop(future), future.exception()
@@ -50,7 +52,8 @@ def run_jobs(
                     else:
                         del failed[job.key]
                         order.done(job.key)
-                ready = sorted([*ready, *order.get_ready()], key=missing.__getitem__)
+                for key in order.get_ready():
+                    heappush(ready, missing[key])
     finally:
         executor.shutdown(wait=not running, cancel_futures=True)
     return failed
@@ -69,7 +72,7 @@ def start_job(executor: Executor, job: Job, options: SweepOptions) -> Future[str
 def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
     """Build the jobs of the file and compute which are done."""
     RunContext.start(options)
-    read_results.cache_clear()  # the board may have changed
+    index_results.cache_clear()  # the board may have changed
     return find_done(plan_jobs(file, options, report), replace(options, progress=report))
 
 

@@ -15,7 +15,7 @@ from fsbench.results import assembly
 from fsbench.results.names import safe_name
 from fsbench.results.verification import read_loaded
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob, read_results
+from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.file import EntriesBlock
 from fsbench.sweep.job import Job
 from leaderboard.store import Board
@@ -49,14 +49,13 @@ class SubmissionJob(Job):
         return all(
             job.is_on_board(task, options)
             for job in self.evaluations
-            for task in job.images
-            if board.version is None or ColumnId.of(task, job.spec(task)) in board.named
+            for task, spec in job.tasks.specs.items()
+            if board.version is None or ColumnId.of(task, spec) in board.named
         )
 
     def run(self, options: SweepOptions) -> None:
         if options.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
-        read_results.cache_clear()  # other jobs add to the board
         seeds = self.backbones
         replaces = any(is_entry_of(self.name, backbone, options) for backbone in seeds)
         for backbone in seeds if replaces else ():
@@ -81,7 +80,8 @@ def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> b
     """
     if options.board is None:
         return False
-    of_entry = [result.backbone for name, result in read_results(options.board) if name == entry]
+    board = Board.open(options.board, new=True)
+    of_entry = board.entry(entry).file.models if entry in board.names() else ()
     mine = {facts.identity for facts in of_entry if backbone.has_facts(facts, options)}
     now = backbone.facts(options)
     if now and (others := mine - {now.identity}):

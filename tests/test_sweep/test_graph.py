@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,13 +10,15 @@ from safetensors.torch import save_file
 from support.reporters import Recorder
 from support.sweep import ENTRY, make_options, read, sweep
 
+from fsbench.api.request import EvaluationRequest
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
-from fsbench.sweep.backbones import TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.graph import SweepPlan, plan_jobs
+from fsbench.sweep.backbones import GivenBackbone, TrainingJob
+from fsbench.sweep.evaluation import EvaluationJob, index_results
+from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.submission import SubmissionJob
+from leaderboard.store import Board
 
 RANDOM = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
@@ -69,7 +72,7 @@ def test_jobs_by_data_set_and_adaptation_once(tmp_path: Path) -> None:
     jobs = plan_jobs(read(twice), make_options(tmp_path))
     assert kinds(jobs) == {"pretrain": 1, "evaluate": 3}
     evaluations = [job for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
-    tasks = [tuple(map(str, job.images)) for job in evaluations]
+    tasks = [tuple(map(str, job.tasks.images)) for job in evaluations]
     shapes = [[task.rpartition(":")[2] for task in names] for names in tasks]
     assert shapes == [
         ["probe"],
@@ -123,3 +126,45 @@ def test_a_backbone_whose_preprocessing_is_unknown_is_refused_with_the_plan(
     backbone = {"model": f"{weights}@fsbench/toy_resnet", **features}
     with pytest.raises(UsageError, match=f"states the {missing} of its training"):
         graph(tmp_path, backbones=[backbone])
+
+
+def test_a_spec_is_made_once_and_a_result_compared_with_its_own_backbone_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five tasks of six backbones, with each other's results on the board: 30 comparisons."""
+    calls: Counter[str] = Counter()
+
+    def count(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return method(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    data = sweep(tmp_path) | {"pretrain": []}
+    data["backbones"] = [{**RANDOM, "random_init": i, "name": f"random-{i}"} for i in range(6)]
+    data["evaluate"][0] |= {"shots": [1, 2], "heads": ["linear", "ridge"]}
+    data["evaluate"][0]["tasks"] = [data["evaluate"][0]["tasks"][0].rpartition(":")[0]]
+    for owner, name in ((EvaluationRequest, "spec"), (GivenBackbone, "has_facts")):
+        count(owner, name)
+    options = make_options(tmp_path, board=tmp_path / "board")
+    jobs = plan_jobs(read(data), options)
+    results = [
+        SimpleNamespace(
+            backbone=job.backbone.facts(options),
+            task=task.in_results,
+            spec_digest=job.tasks.digests[task],
+            dataset=job.tasks.images[task],
+            score=SimpleNamespace(n=4),
+        )
+        for job in jobs.jobs.values()
+        if isinstance(job, EvaluationJob)
+        for task in job.tasks.images
+    ]
+    monkeypatch.setattr(Board, "entries", lambda _: [SimpleNamespace(results=results)])
+    count(Board, "entries")
+    index_results.cache_clear()
+    assert set(find_done(jobs, options).done.values()) == {"on the board"}
+    assert calls == {"spec": 5, "has_facts": 30, "entries": 1}

@@ -1,6 +1,7 @@
 """What a sweep may do to an entry that is on the board already."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import fakes
@@ -9,7 +10,7 @@ from support.sweep import ENTRY, make_options, read, sweep
 
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.schema import BackboneFacts, Result
+from fsbench.core.schema import BackboneFacts
 from fsbench.sweep import submission
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.graph import plan_jobs
@@ -51,8 +52,9 @@ def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
         training = fakes_methods.training()  # of other images
         facts = facts.model_copy(update={"training": training})
     name = "another" if kind == "of another name" else job.name
-    results = ((name, Result.model_construct(backbone=facts)),)
-    monkeypatch.setattr(submission, "read_results", lambda board: results)
+    of_name = SimpleNamespace(file=SimpleNamespace(models=(facts,)))
+    board = SimpleNamespace(names=lambda: [name], entry=lambda _: of_name)
+    monkeypatch.setattr(submission.Board, "open", lambda folder, new: board)
     trained = None if kind == "not trained here" else fakes.facts("other")
     monkeypatch.setattr(TrainingJob, "facts", lambda run, options: trained)
     if kind != "ours":
