@@ -2,40 +2,51 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
-PRECISION = "ieee"
+PRECISION: Literal["ieee"] = "ieee"
 """Value of torch's `fp32_precision` under which features and heads are computed."""
+
+
+@contextmanager
+def float32_precision(on_gpu: Literal["ieee", "tf32"]) -> Iterator[None]:
+    """Multiply float32 numbers on GPUs by this rule inside, on CPUs as they are; then restore.
+
+    Beside these new switches (`fp32_precision`) the old ones (`allow_tf32`) raise errors.
+    """
+    backends: Any = torch.backends
+    cudnn, onednn = backends.cudnn, backends.mkldnn
+    values = dict.fromkeys((backends.cuda.matmul, cudnn.conv, cudnn.rnn), on_gpu)
+    values |= dict.fromkeys((onednn.matmul, onednn.conv, onednn.rnn), PRECISION)
+    before = {operation: operation.fp32_precision for operation in values}
+    try:
+        for operation, value in values.items():
+            operation.fp32_precision = value
+        yield
+    finally:
+        for operation, value in before.items():
+            operation.fp32_precision = "none"  # follows its backend's again
+            if operation.fp32_precision != value:
+                operation.fp32_precision = value
 
 
 @contextmanager
 def exact_float32(device: str = "cpu") -> Iterator[None]:
     """Compute in true float32 by deterministic kernels inside, on every device.
 
-    The choices of the host program, autocast included, do not act inside and are restored. Beside
-    the new switches (`fp32_precision`) the old ones (`allow_tf32`) raise errors.
+    The choices of the host program, autocast included, do not act inside and are restored.
     """
-    backends: Any = torch.backends
-    cudnn, onednn = backends.cudnn, backends.mkldnn
-    operations = [backends.cuda.matmul, cudnn.conv, cudnn.rnn]
-    operations += [onednn.matmul, onednn.conv, onednn.rnn]
-    before = [operation.fp32_precision for operation in operations]
+    cudnn = torch.backends.cudnn
     flags = cudnn.benchmark, cudnn.deterministic
     try:
         cudnn.benchmark, cudnn.deterministic = False, True
-        for operation in operations:
-            operation.fp32_precision = PRECISION
-        with torch.autocast(torch.device(device).type, enabled=False):
+        with float32_precision(PRECISION), torch.autocast(torch.device(device).type, enabled=False):
             yield
     finally:
         cudnn.benchmark, cudnn.deterministic = flags
-        for operation, value in zip(operations, before, strict=True):
-            operation.fp32_precision = "none"  # follows its backend's again
-            if operation.fp32_precision != value:
-                operation.fp32_precision = value
 
 
 def has_bfloat16_kernels() -> bool:

@@ -36,8 +36,9 @@ Differences: the paper maximises GC under the cap, and so does the default here;
 configuration also raises the gradient norm up to gamma (`objective=gc_gn_sqrt`), and in its log of
 a ResNet-50 the cosine does not rise. `pilot/nio` states that objective, by which the pilot study's
 rows were made. The other settings are those of the code for ImageNet; `paper/nio_SOURCE_NETWORK`
-has those of appendix B.2 for CIFAR, without cutout, which is not here. The rate that it prints for
-WRN-28-10 without norm, .3, is not among those that it tried; .03 is. GC and GN before and after, on
+has those of appendix B.2 for CIFAR, without cutout, which is not here, and in TF32, the default of
+PyTorch 1.10 on the A100s of the code's log. The rate that it prints for WRN-28-10 without norm, .3,
+is not among those that it tried; .03 is. GC and GN before and after, on
 images that the optimisation does not use, are in rewrites.jsonl. Fresh draws of other methods
 follow the plain initial distribution unless `scale_redraws` is on.
 """
@@ -186,6 +187,7 @@ def build_cifar_rows() -> tuple[PaperRecipe, ...]:
             "schedule_by": "step",
             "warmup": 0.0,
             "label_smoothing": 0.0,
+            "precision": "tf32",
             **({"clip_norm": 1.0} if no_norm else {}),
         }
         search: dict[str, object] = {

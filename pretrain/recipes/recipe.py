@@ -358,7 +358,11 @@ class Recipe(Frozen):
     dropout: float = Field(0.0, ge=0, lt=1, description="in front of the head")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     augmentation: Literal["crop_flip", "resize_crop_flip", "flip", "none"] = "crop_flip"
-    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast")
+    precision: Literal["fp32", "tf32", "bf16"] = Field(
+        "fp32",
+        description="tf32: of convolutions and matrix products on GPUs, float32 on CPUs;"
+        " bf16: autocast, the rest in float32",
+    )
     channels_last: bool = True
     compile: bool = False
     deterministic: bool = Field(False, description="deterministic kernels on a GPU, for resuming")

@@ -16,12 +16,14 @@ from pretrain.recipes.plan import Plan
 from pretrain.recipes.recipe import METHODS, MethodSettings, PaperRecipe, Recipe
 
 BASES: Mapping[str, Mapping[str, Any]] = {
-    # SEAL, section 4.1 and official config.py: ten generations of 160 epochs
+    # SEAL, section 4.1 and official config.py: ten generations of 160 epochs. The code requires
+    # torch 1.8 and disables autocast; convolutions and products of torch 1.8 are TF32 by default.
     "paper": {
         "architecture": "seal_resnet50",
         "source": "tinyimagenet",
         "input_size": 64,
         "plan": Plan(rounds=10, epochs=160),
+        "precision": "tf32",
         "validate_every": 2,
     },
     # The reinitialization study's setting (https://arxiv.org/abs/2109.00267, section 3) in small:

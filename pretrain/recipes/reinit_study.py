@@ -14,6 +14,7 @@ reinit_table2.json).
 | augmentation | flip, resize to 248, crop of 224    | the same                                 |
 | stopping    | early, by a validation part of 10 %  | the last weights; validation in the log  |
 | accuracy    | on the test images                   | the same, scored once: `test_accuracy`   |
+| precision   | TensorFlow on TPUs; not stated       | float32 (bf16 rounds activations, too) |
 
 The paper does not state the early end for Table 2; a hundred thousand steps take days on one GPU,
 and after convergence the gradient is close to zero. `--set plan.stop_accuracy=null` disables it.
@@ -100,6 +101,7 @@ PROTOCOL: Mapping[str, object] = {
     "plateau_factor": 0.5,
     "warmup": 0.0,
     "label_smoothing": 0.0,
+    "precision": "fp32",
     "validate_every": 1,
 }
 

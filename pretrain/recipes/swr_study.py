@@ -7,6 +7,8 @@ a tenth at epochs 100 and 150. Warm-start and continual results are curves: rows
 A row is a recipe for every column: `paper/swr` for TinyImageNet, `paper/swr_mnist_mlp` and so on.
 Figures 6 to 8 have the columns that Figures 2 to 4 lack.
 
+The code's container (NVIDIA's PyTorch 23.09) computes in TF32 by default; the GPU is not named.
+
 Differences: SWR's rows follow the printed bias rule, by which their figures were made
 (`paper_literal`, see pretrain/methods/swr.py). MNIST's grey values are repeated in three channels.
 """
@@ -31,6 +33,7 @@ PROTOCOL: Mapping[str, object] = {
     "warmup": 0.0,
     "label_smoothing": 0.0,
     "augmentation": "none",
+    "precision": "tf32",
     "opt_reset": "none",
     "validate_every": 1,
 }

@@ -30,7 +30,7 @@ from fsbench.data.source import SourceDataset, SourceListing, Split, take_subset
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training.context import Context
 from pretrain.training.episodes import meta_learner_of
-from pretrain.training.factory import build_context
+from pretrain.training.factory import build_context, use_precision
 from pretrain.training.validation import autocast
 
 TOTALS = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
@@ -128,15 +128,19 @@ def outline_source(recipe: Recipe, listing: SourceListing) -> SourceDataset:
 
 
 def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> WorkEstimate:
-    """Return the cost of a whole run, from a few timed steps; hooks of methods may add to it."""
-    recipe = fit_round_steps(recipe, source)
-    ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
-    for method in recipe.methods:
-        if "training_step" in method.hooks:
-            ctx.call_method(method, "setup")
-    ctx.rebuild_optimizer("all")
-    with seeding.stream(*recipe.stream("estimate")):  # of dropout
-        seconds = measure_step(ctx)
+    """Return the cost of a whole run, from a few timed steps; hooks of methods may add to it.
+
+    Raises FsbenchError if a step does not fit into the memory of the device.
+    """
+    recipe, target = fit_round_steps(recipe, source), torch.device(device)
+    with use_precision(recipe, target):
+        ctx = build_context(recipe, source, target, lambda rewrite: None)
+        for method in recipe.methods:
+            if "training_step" in method.hooks:
+                ctx.call_method(method, "setup")
+        ctx.rebuild_optimizer("all")
+        with seeding.stream(*recipe.stream("estimate")):  # of dropout
+            seconds = measure_step(ctx)
     images = float(len(source.val))
     if recipe.loader == "episodes":  # adapting to a task costs as much as training on it
         learner = meta_learner_of(recipe)

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fsbench.backbones.kernels import memory_layout
+from fsbench.backbones.kernels import float32_precision, memory_layout
 from fsbench.backbones.networks import load_architecture
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
-from fsbench.core.errors import DataError
+from fsbench.core.errors import DataError, FsbenchError
 from fsbench.data.source import SourceDataset
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
@@ -80,6 +80,26 @@ def build_context(
         model = convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
     clock = TrainingClock(recipe.plan)
     return Context(recipe, architecture, model, loader, clock, device, log_rewrite)
+
+
+@contextmanager
+def use_precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
+    """Multiply in the recipe's precision in the block. Raise FsbenchError if memory is too small.
+
+    What autocast leaves in float32 under bf16 is not rounded to TF32.
+    """
+    try:
+        with float32_precision("tf32" if recipe.precision == "tf32" else "ieee"):
+            yield
+    except torch.OutOfMemoryError as error:
+        smaller = [] if recipe.precision == "bf16" else ["--set precision=bf16"]
+        smaller += [f"--set batch_size={max(2, recipe.batch_size // 2)}", "--device cpu"]
+        raise FsbenchError(
+            f"a step of {recipe.name}, {recipe.batch_size} images of {recipe.input_size} px, does"
+            f" not fit into the memory of {device}",
+            fix="share every step between two GPUs: torchrun --nproc-per-node 2 -m fsbench pretrain"
+            f" ...; or change the recipe: {', '.join(smaller)}",
+        ) from error
 
 
 @contextmanager

@@ -55,7 +55,7 @@ from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
 from pretrain.training.distributed import backward, check_ranks_agree, copy_first_rank
 from pretrain.training.episodes import EpisodicValidation
-from pretrain.training.factory import build_context, deterministic_kernels
+from pretrain.training.factory import build_context, deterministic_kernels, use_precision
 from pretrain.training.run_folder import (
     machine_facts,
     run_record,
@@ -86,15 +86,16 @@ def train_recipe(
     A finished run returns at once; its folder loads as `run:DIR`. watch is called with the context
     after setup and after every epoch and must not change it. Raises UsageError if the folder holds
     another run or a package is missing, CheckpointError if its checkpoint is unusable, FsbenchError
-    if the loss is not finite, and Stopped after a checkpoint on a signal that the command line
-    handles.
+    if the loss is not finite or memory is too small, and Stopped after a checkpoint on a signal
+    that the command line handles.
     """
     recipe = fit_round_steps(recipe, source)
     if not run_folder.is_finished(out):
         recipe.require_installed()
     with open_ranks(device) as (ranks, local), run_folder.claim_folder(out, recipe, source, ranks):
         if not run_folder.is_finished(out):
-            Trainer(recipe, source, out, local, report, watch, ranks).run()
+            with use_precision(recipe, local):
+                Trainer(recipe, source, out, local, report, watch, ranks).run()
     return out
 
 

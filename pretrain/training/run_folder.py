@@ -242,12 +242,15 @@ def score_test(ctx: Context, test: Split) -> dict[str, Any]:
 
 
 def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
-    """Return the versions and hardware on which equal bits depend."""
+    """Return versions, hardware and torch's `fp32_precision`, on which equal bits depend."""
+    backends: Any = torch.backends
+    products = backends.cuda.matmul if device.type == "cuda" else backends.mkldnn.matmul
     return {
         "torch": str(torch.__version__),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "device": process.device_model(str(device)),
+        "precision": products.fp32_precision,
         **ranks.facts(),
     }
 

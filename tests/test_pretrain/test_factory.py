@@ -1,15 +1,17 @@
-"""Dropout in front of the head: where it acts, that it resumes, and that nobody else sees it."""
+"""Dropout in front of the head, precision during a run, and what a lack of memory says."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from support.pretrain import equal, source, train, weights
+from support.pretrain import equal, record, source, train, weights
 from torch import Tensor, nn
 
 from fsbench.backbones import load_backbone, load_classifier
+from fsbench.core.errors import FsbenchError
 from fsbench.data import Split
 from pretrain.recipes import registry
 from pretrain.training.factory import add_dropout, build_context
@@ -68,3 +70,35 @@ def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path)
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     assert torch.equal(load_backbone(run).features(images), load_backbone(run).features(images))
     assert not load_classifier(run).model.get_submodule("fc")._forward_pre_hooks
+
+
+BACKENDS: Any = torch.backends
+SHORT = ("plan.rounds=1", "plan.epochs=1")
+
+
+def read_precisions() -> list[str]:
+    """How a GPU would multiply and convolve, and how this CPU multiplies."""
+    operations = BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.mkldnn.matmul
+    return [operation.fp32_precision for operation in operations]
+
+
+@pytest.mark.parametrize(
+    ("precision", "on_gpu"), [("fp32", "ieee"), ("tf32", "tf32"), ("bf16", "ieee")]
+)
+def test_a_run_multiplies_as_its_recipe_says_and_restores_the_host_s_choice(
+    precision: str, on_gpu: str, tmp_path: Path
+) -> None:
+    before, during, fields = read_precisions(), [], ("normal", f"precision={precision}", *SHORT)
+    run = train(tmp_path / "run", *fields, watch=lambda ctx: during.append(read_precisions()))
+    assert during == [[on_gpu, on_gpu, "ieee"]] * 2
+    assert record(run)["precision"] == "ieee", "on this CPU"
+
+    def exhaust(ctx: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(FsbenchError, match="8 images of 8 px, does not fit") as caught:
+        train(tmp_path / "stopped", *fields, watch=exhaust)
+    assert ("precision=bf16" in caught.value.fix) == (precision != "bf16")
+    assert "torchrun --nproc-per-node 2" in caught.value.fix
+    assert "batch_size=4" in caught.value.fix
+    assert read_precisions() == before
