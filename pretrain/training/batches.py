@@ -1,10 +1,11 @@
-"""Training batches: shuffled images of a stage, held in memory and augmented on the device.
+"""Training batches: shuffled images of a stage, in memory or streamed, augmented on the device.
 
 Every random draw is keyed by (seed, position), so batch i does not depend on batch i - 1 and
 resuming is exact.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
@@ -16,11 +17,11 @@ from torch import Tensor
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError, UsageError
-from fsbench.core.seeding import Name
 from fsbench.data.augmentation import augment
 from fsbench.data.source import SourceDataset, Split
 from pretrain.recipes.plan import Stage, TrainingClock
 from pretrain.recipes.recipe import Recipe
+from pretrain.training.streaming import RowStream, is_streamed
 
 
 class Batch(NamedTuple):
@@ -48,7 +49,10 @@ class BatchLoader:
 
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         self.recipe, self.device, self.classes = recipe, device, source.n_classes
-        self.images, self.labels = load_split(source.train, device)
+        self.stream = RowStream(source.train, device) if is_streamed(source, device) else None
+        self.home = torch.device("cpu") if self.stream else device
+        self.images, self.labels = load_split(source.train, self.home)
+        self._expected: tuple[object, ...] = ()
         self.normalise = InputNormalizer(source, device)
         self._order: tuple[tuple[seeding.Name, ...], Tensor] = ((), torch.empty(0))
         self.stages = [self._stage_images(stage) for stage in recipe.plan.stages]
@@ -82,10 +86,33 @@ class BatchLoader:
 
     def batch(self, clock: TrainingClock, ranks: Ranks = ALONE) -> Batch:
         """Return the batch of this position, or this process's rows of exactly that batch."""
-        size = self.recipe.batch_size
-        chosen = self._epoch_order(clock)[clock.batch * size : (clock.batch + 1) * size]
+        self._read_ahead(clock, ranks)
+        chosen = self._choose(clock)
         names = (*self.recipe.stream("augmentation"), *clock.names)
-        return self._load(chosen, names, ranks.rows(len(chosen)))
+        return self._load(chosen, names, ranks.rows(len(chosen), self.unit))
+
+    def _choose(self, clock: TrainingClock) -> Tensor:
+        """Return the indices of the images of a step."""
+        size = self.recipe.batch_size
+        return self._epoch_order(clock)[clock.batch * size : (clock.batch + 1) * size]
+
+    def _read_ahead(self, clock: TrainingClock, ranks: Ranks) -> None:
+        """Let a streamed source read this process's rows of the rest of the epoch, once."""
+        epoch = (*clock.names[:-1], ranks)
+        if self.stream is None or self._expected == epoch:
+            return
+        self._expected = epoch
+        first = replace(clock)
+        later = range(self.steps(clock.stage) - clock.batch)
+        steps = (replace(first, batch=first.batch + i, step=first.step + i) for i in later)
+        chosen = map(self._choose, steps)
+        self.stream.expect(c[ranks.rows(len(c), self.unit)].numpy() for c in chosen)
+
+    def take(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the uint8 images and the labels of these rows on the device."""
+        if self.stream is not None:
+            return self.stream.take(rows)
+        return self.images[rows], self.labels[rows]
 
     def passes(self, size: int, stage: int, names: tuple[seeding.Name, ...]) -> Iterator[Batch]:
         """Yield endless batches of `size` images, in shuffled passes over a stage.
@@ -98,7 +125,7 @@ class BatchLoader:
         for number in count():
             order = images[seeding.permutations(1, len(images), *names, "order", number)[0]]
             for start in range(0, len(images) - size + 1, size):
-                chosen = torch.from_numpy(order[start : start + size]).to(self.device)
+                chosen = torch.from_numpy(order[start : start + size]).to(self.home)
                 yield self._load(chosen, (*names, "augmentation", number, start))
 
     def _load(
@@ -109,10 +136,9 @@ class BatchLoader:
         part = chosen[rows]
         recipe = self.recipe
         side = None if recipe.source_size is None else recipe.input_size
-        images = augment(
-            self.images[part], recipe.augmentation, names, rows.start, len(chosen), side
-        )
-        return Batch(self.normalise(images), self.labels[part], len(part) / len(chosen))
+        images, labels = self.take(part)
+        images = augment(images, recipe.augmentation, names, rows.start, len(chosen), side)
+        return Batch(self.normalise(images), labels, len(part) / len(chosen))
 
     def _epoch_order(self, clock: TrainingClock) -> Tensor:
         """Return the shuffled image indices of this epoch; cached until the epoch changes."""
@@ -121,7 +147,7 @@ class BatchLoader:
             images = self.stages[clock.stage]
             order = images[seeding.permutations(1, len(images), *names)[0]]
             size = self.epoch_size(clock.stage)
-            self._order = names, torch.from_numpy(order[:size]).to(self.device)
+            self._order = names, torch.from_numpy(order[:size]).to(self.home)
         return self._order[1]
 
 
@@ -168,13 +194,11 @@ class FullBatchLoader(BatchLoader):
 
     def batch(self, clock: TrainingClock, ranks: Ranks = ALONE) -> Batch:
         if self.recipe.augmentation != "none":
-            return self._all(clock, ranks, *self.recipe.stream("augmentation"), *clock.names)
+            return super().batch(clock, ranks)
         key = clock.stage, ranks
         if self._cached is None or self._cached[0] != key:
-            self._cached = key, self._all(clock, ranks)
+            self._cached = key, super().batch(clock, ranks)
         return self._cached[1]
 
-    def _all(self, clock: TrainingClock, ranks: Ranks, *augmentation: Name) -> Batch:
-        """Return this process's images of the stage, augmented under a stream if it is named."""
-        chosen = torch.from_numpy(self.stages[clock.stage]).to(self.device)
-        return self._load(chosen, augmentation, ranks.rows(len(chosen)))
+    def _choose(self, clock: TrainingClock) -> Tensor:
+        return torch.from_numpy(self.stages[clock.stage]).to(self.home)

@@ -31,6 +31,7 @@ from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training.context import Context
 from pretrain.training.episodes import meta_learner_of
 from pretrain.training.factory import build_context, use_precision
+from pretrain.training.streaming import describe_memory
 from pretrain.training.validation import autocast
 
 TOTALS = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
@@ -152,7 +153,8 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     # weights, momentum and the export; two checkpoints exist while one replaces the other
     buffers = 1 if recipe.optimizer == "sgd" else 2
     disk = size * (2 * (1 + buffers) + 1)
-    return WorkEstimate(seconds=steps * seconds + validation, steps=steps, disk=disk)
+    memory = describe_memory(source, target)
+    return WorkEstimate(memory, seconds=steps * seconds + validation, steps=steps, disk=disk)
 
 
 def measure_step(ctx: Context) -> float:

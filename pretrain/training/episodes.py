@@ -236,14 +236,16 @@ class EpisodeLoader(BatchLoader):
             for stage, images in enumerate(self.stages)
         ]
 
+        self.task_labels = self.tasks[0].labels.repeat(self.count).to(device)
+
     def batch(self, clock: TrainingClock, ranks: Ranks = ALONE) -> Batch:
+        labels = self.task_labels[ranks.rows(len(self.task_labels), self.unit)]
+        return super().batch(clock, ranks)._replace(labels=labels)
+
+    def _choose(self, clock: TrainingClock) -> Tensor:
         tasks, first = self.tasks[clock.stage], clock.step * self.count
         drawn = [tasks.images(i) for i in range(first, first + self.count)]
-        chosen = torch.from_numpy(np.concatenate(drawn)).to(self.device)
-        rows = ranks.rows(len(chosen), self.unit)
-        loaded = self._load(chosen, (*self.recipe.stream("augmentation"), *clock.names), rows)
-        labels = tasks.labels.repeat(self.count)[rows].to(self.device)
-        return Batch(loaded.images, labels, loaded.share)
+        return torch.from_numpy(np.concatenate(drawn)).to(self.home)
 
 
 class EpisodicValidation(Validation):
@@ -271,8 +273,9 @@ class EpisodicValidation(Validation):
 
     def _count_correct(self, ctx: Context, i: int) -> torch.Tensor:
         """Return the number of correctly classified queries of task i."""
-        indices = torch.from_numpy(self.tasks.images(i)).to(self.device)
-        batch = Batch(self.normalise(self.images[indices]), self.tasks.labels.to(self.device))
+        indices = torch.from_numpy(self.tasks.images(i)).to(self.images.device)
+        images = self.normalise(self.images[indices].to(self.device))
+        batch = Batch(images, self.tasks.labels.to(self.device))
         (task,) = self.learner.tasks(batch)
         logits = self.learner.query_logits(ctx, task).detach()
         return (logits.argmax(dim=1) == task.query_labels).sum()

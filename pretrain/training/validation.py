@@ -67,13 +67,16 @@ def count_classified(
     recipe: Recipe,
     ranks: Ranks = ALONE,
 ) -> int:
-    """Return how many of this process's images have their largest logit at their label."""
+    """Return how many of this process's images have their largest logit at their label.
+
+    The labels are on the device of the model, the images there or on the CPU.
+    """
     correct = torch.zeros((), dtype=torch.int64, device=labels.device)
     with eval_mode(model), autocast(recipe, labels.device):
         size = max(MIN_IMAGES, PIXELS // recipe.input_size**2)
         for start in range(0, len(labels), size)[ranks.rank :: ranks.size]:
             block = slice(start, start + size)
-            logits: Tensor = model(normalise(images[block]))
+            logits: Tensor = model(normalise(images[block].to(labels.device)))
             correct += (logits.argmax(dim=1) == labels[block]).sum()
     return int(correct)
 
@@ -81,9 +84,9 @@ def count_classified(
 def training_accuracy(ctx: Context) -> float:
     """Return the current accuracy on TRAINING_IMAGES images of the stage without augmentation."""
     loader = ctx.loader
-    chosen = torch.from_numpy(loader.stages[ctx.clock.stage][:TRAINING_IMAGES]).to(ctx.device)
-    images = crop_centre(loader.images[chosen], ctx.recipe.input_size)
-    labels = loader.labels[chosen]
+    chosen = torch.from_numpy(loader.stages[ctx.clock.stage][:TRAINING_IMAGES]).to(loader.home)
+    images, labels = loader.take(chosen)
+    images = crop_centre(images, ctx.recipe.input_size)
     return count_classified(ctx.model, images, labels, loader.normalise, ctx.recipe) / len(chosen)
 
 
@@ -94,7 +97,8 @@ class Validation:
 
     def __init__(self, loader: BatchLoader, source: SourceDataset, ranks: Ranks = ALONE) -> None:
         self.recipe, self.device, self.ranks = loader.recipe, loader.device, ranks
-        images, self.labels = load_split(source.val, loader.device)
+        images, labels = load_split(source.val, loader.home)
+        self.labels = labels.to(loader.device)
         self.images = crop_centre(images, loader.recipe.input_size)
         self.normalise = loader.normalise
 
