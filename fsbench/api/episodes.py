@@ -78,10 +78,7 @@ class Episodes:
         return self._n_episodes
 
     def __getitem__(self, index: int) -> EpisodeImages:
-        i = operator.index(index)
-        i += len(self) if i < 0 else 0
-        if not 0 <= i < len(self):
-            raise IndexError(f"episode {index} of {len(self)}")
+        i = range(len(self))[operator.index(index)]  # which may raise IndexError
         episode = self.sampler.episode(i)
         support, query = episode.images(self.dataset.by_class)
         names = tuple(self.dataset.class_names[int(c)] for c in episode.class_ids)

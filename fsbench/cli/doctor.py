@@ -15,33 +15,26 @@ def doctor(machine: Machine, as_json: options.Json = False) -> None:
     FSBENCH_DATA (like --data, separated like PATH) and FSBENCH_CACHE (like --cache) set the folders
     of all commands.
     """
-    rows = [*list_software(), *list_devices(), *list_folders(machine)]
+    rows = [*describe_machine(machine)]
     console.emit(as_json, dict(rows), "fsbench doctor", ("part", "details"), rows)
 
 
-def list_software() -> Iterator[tuple[str, str]]:
+def describe_machine(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Yield software, devices, variables that set folders, and the cache with its free space."""
+    import torch
+
+    from fsbench.core.io import cache_folder
     from fsbench.results.provenance import describe_software
 
     software = describe_software()
     packages = software.pop("packages")
     yield from ((name, str(value)) for name, value in (software | packages).items() if value)
-
-
-def list_devices() -> Iterator[tuple[str, str]]:
-    import torch
-
     capability = torch.backends.cpu.get_cpu_capability()
     yield "cpu", f"{os.cpu_count()} cores, {capability}, {torch.get_num_threads()} threads of torch"
     for i in range(torch.cuda.device_count()):
         yield f"cuda:{i}", torch.cuda.get_device_name(i)
     if torch.backends.mps.is_available():
         yield "mps", "Apple GPU"
-
-
-def list_folders(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Yield the variables that set folders, and the folder of the cache with its free space."""
-    from fsbench.core.io import cache_folder
-
     for name in ("FSBENCH_DATA", "FSBENCH_CACHE"):
         yield name, os.environ.get(name) or "not set"
     cache = cache_folder(machine.cache)

@@ -35,8 +35,6 @@ def report(
 
     if bool(results) == (board is not None):
         raise UsageError("report takes results or a board", fix="name results, or --board DIR")
-    if board is not None and not board.is_dir():
-        raise UsageError(f"there is no board at {board}", fix="name the folder of a board")
     if figure is not None:
         check_format(figure)
     make = FORMATS.load(shape)

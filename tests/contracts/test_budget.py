@@ -9,7 +9,7 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 21_722,
+    "fsbench": 21_710,
     "pretrain": 7_332,
     "protocols": 3_900,
     "leaderboard": 7_490,

@@ -14,6 +14,7 @@ import timm
 import torch
 import torchvision
 from support import nets
+from support.cases import read_cases
 from support.reporters import Recorder
 from torch import Tensor, nn
 
@@ -21,7 +22,6 @@ from fsbench import backbones
 from fsbench.backbones import networks
 from fsbench.backbones.loading import make_request
 from fsbench.core.errors import UsageError
-from fsbench.core.io import read_table
 from fsbench.core.seeding import stream
 
 State = dict[str, Tensor]
@@ -30,8 +30,7 @@ State = dict[str, Tensor]
 SMALL = 64
 """Side (px) of the images that networks of any input size get."""
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "families.yaml"
-TORCHVISION, TIMM, SLOW, HUGE = read_table(GOLDEN).values()
+TORCHVISION, TIMM, SLOW, HUGE = read_cases("families").values()
 SIZES = {"inception_v3": 96, "maxvit_t": 224, "vit_b_32": 224, "alexnet": 64}
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from support.cases import read_cases
 
 from fsbench.backbones.features import compute_features
 from fsbench.backbones.loading import load_backbone
@@ -35,6 +36,7 @@ from leaderboard.tables import BoardTable, rank_tracks
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "numbers.json"
+CASES = read_cases("snapshot")
 Numbers = dict[str, Any]
 
 DIGITS = 12
@@ -95,20 +97,7 @@ EPISODES = 20
 COUNTS = {0: 60, 1: 41, 2: 200, 4: 80, 7: 55, 8: 1000, 9: 64}
 """Images of each class of an invented data set."""
 GROUPS = hashlib.sha256(b"groups").hexdigest()
-SPECS = (
-    ("ibm", 5, 1, 15, 0),
-    ("ibm", 5, 5, 15, 0),
-    ("ibm", 5, 20, 15, 0),
-    ("ibm", 5, 5, 15, 1),
-    ("ibm", 2, 1, 40, 0),
-    ("ibm", 7, 25, 16, 3),
-    ("startup", 5, 1, 15, 0),
-    ("startup", 5, 5, 15, 0),
-    ("startup", 3, 10, 1, 7),
-    ("ibm-disjoint", 5, 5, 15, 0),
-    ("ibm-disjoint", 5, 1, 15, 2),
-    ("startup-disjoint", 5, 5, 15, 0),
-)
+SPECS = CASES["specs"]
 """Protocol, ways, shots, queries, seed."""
 
 
@@ -124,16 +113,7 @@ def collect_manifests() -> Numbers:
     return numbers
 
 
-NETWORKS = {
-    "fsbench/pilot_resnet": 32,
-    "fsbench/scnn": 64,
-    "fsbench/toy_resnet": 32,
-    "fsbench/mobilenet": 64,
-    "timm/resnet10t": 64,
-    "timm/mobilenetv3_small_050": 64,
-    "timm/convnext_atto": 64,
-    "timm/vit_tiny_patch16_224": 224,
-}
+NETWORKS = CASES["networks"]
 """Reference -> side of the images in pixels."""
 
 
@@ -246,23 +226,7 @@ def collect_ranked_row(row: RankedEntry, table: BoardTable) -> Numbers:
     }
 
 
-PILOT_RESNET = "-architecture=pilot_resnet-width=16"
-PLAIN = {
-    "pilot-normal": "schedule=cosine, batch_size=64",
-    "pilot-normal-as-anil": "schedule=cosine, batch_size=200",
-    "pilot-normal-as-anil-schedule=single_cycle": "schedule=single_cycle, batch_size=200",
-    "pilot-normal-as-full_reset": "schedule=constant",
-    "pilot-normal-schedule=single_cycle": "schedule=single_cycle, batch_size=64",
-    "pilot-normal-schedule=step": "schedule=step",
-    "regime-normal": "schedule=constant, opt_reset=all",
-    "regime-normal-as-full_reset": "opt_reset=none",
-    "regime-normal-schedule=single_cycle": "schedule=single_cycle",
-    "regime-normal-schedule=step": "schedule=step",
-    f"regime-normal{PILOT_RESNET}": "schedule=constant, opt_reset=all",
-    f"regime-normal-as-full_reset{PILOT_RESNET}": "opt_reset=none",
-    f"regime-normal-as-swr_reanchor{PILOT_RESNET}": "schedule=step",
-    "regime-normal-fields-01d672": "schedule=single_cycle",
-}
+PLAIN = CASES["plain"]
 """Entry -> what distinguishes plain training in the file where a table has it several times."""
 
 

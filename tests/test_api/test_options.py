@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import typer
+from support.cases import read_cases
 from typer.testing import CliRunner
 
 import fsbench
@@ -19,7 +20,6 @@ from fsbench.cli.main import build, run
 from fsbench.cli.options import PANELS
 from fsbench.core import specs
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError
-from fsbench.core.io import read_table
 from fsbench.core.options import expand_path, expand_reference
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.file import read_sweep_file
@@ -68,7 +68,7 @@ def of_sweep(values: dict[str, Any], folder: Path) -> TaskOptions:
     return read_sweep_file(path).evaluate[0]
 
 
-GIVEN = read_table(Path(__file__).parents[1] / "golden" / "options.yaml")
+GIVEN = read_cases("options")
 """A value of every option, also by its other names."""
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.cases import read_cases
 from torch import nn
 from torch.nn import functional
 
@@ -13,6 +14,8 @@ from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
+
+CASES = read_cases("backbones")
 
 
 @pytest.fixture(scope="module")
@@ -59,31 +62,7 @@ def test_thresholds_at_both_ends_and_at_no_module() -> None:
         RoleMap.from_threshold(model, "layer")
 
 
-@pytest.mark.parametrize(
-    ("name", "classes", "millions", "features", "blocks"),
-    [
-        ("mobilenet", 1000, 2.9, 1024, 7),
-        ("resnet50", 1000, 25.56, 2048, 16),
-        ("cifar/resnet18", 10, 11.2, 512, 8),
-        ("cifar/resnet34", 10, 21.3, 512, 16),
-        ("cifar/resnet50", 10, 23.5, 2048, 16),
-        ("cifar/resnet110", 10, 1.73, 64, 54),
-        ("cifar/resnet20", 10, 0.27, 64, 9),
-        ("cifar/resnet32", 10, 0.464, 64, 15),
-        ("cifar/resnet44", 10, 0.658, 64, 21),
-        ("cifar/resnet56", 10, 0.85, 64, 27),
-        ("cifar/resnet110_no_norm", 10, 1.73, 64, 54),
-        ("cifar/wrn28_10", 10, 36.5, 640, 12),
-        ("cifar/wrn28_10_no_norm", 10, 36.5, 640, 12),
-        ("cifar/densenet100", 10, 0.77, 342, 3),
-        ("cifar/densenet100_no_norm", 10, 0.757, 342, 3),
-        # 20.02 of convolutions, two layers of 512 x 512 + 512 units, .011 of batch norm, the head
-        ("cifar/vgg19", 10, 20.02 + 0.525 + 0.011 + 0.005, 512, 16),
-        ("cifar/vgg16", 10, 14.71 + 0.525 + 0.008 + 0.005, 512, 13),
-        # at 64 px: 2 x 2 for 7 x 7 positions
-        ("vgg16_no_norm", 1000, 138.36 - 102.76 + 8.39, 4096, 13),
-    ],
-)
+@pytest.mark.parametrize(("name", "classes", "millions", "features", "blocks"), CASES["sizes"])
 def test_networks_have_the_published_sizes(
     name: str, classes: int, millions: float, features: int, blocks: int
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import timm
 import torch
+from support.cases import read_cases
 from support.pretrain import lines, source, tiny
 from torch import nn
 
@@ -16,6 +17,8 @@ from fsbench.core.errors import UsageError
 from fsbench.data.source import Split
 from pretrain.training.loop import train_recipe
 
+CASES = read_cases("backbones")
+
 
 def made(name: str) -> nn.Module:
     with torch.device("meta"):
@@ -23,18 +26,7 @@ def made(name: str) -> nn.Module:
     return model
 
 
-@pytest.mark.parametrize(
-    ("name", "blocks", "head"),
-    [
-        ("resnet18", 8, "fc"),
-        ("vgg11_bn", 9, "head.fc"),
-        ("convnext_atto", 15, "head.fc"),
-        ("densenet121", 7, "classifier"),
-        ("mobilenetv2_100", 18, "classifier"),
-        ("regnety_002", 4, "head.fc"),
-        ("vit_tiny_patch16_224", 12, "head"),
-    ],
-)
+@pytest.mark.parametrize(("name", "blocks", "head"), CASES["blocks"])
 def test_blocks_of_known_networks(name: str, blocks: int, head: str) -> None:
     """resnet: units; vgg: convolutions and the dense layers that timm has as convolutions."""
     model = made(name)

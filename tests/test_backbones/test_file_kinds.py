@@ -16,6 +16,7 @@ import timm
 import torch
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import save_file
+from support.cases import read_cases
 from timm.models import save_for_hf
 from torch import Tensor
 
@@ -24,8 +25,9 @@ from fsbench.backbones import checkpoint
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import make_request
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.io import read_table
 from fsbench.core.seeding import stream
+
+CASES = read_cases("backbones")
 
 Weights = dict[str, Tensor]
 TENSORS = {"conv1.weight": torch.arange(6.0).view(2, 3)}
@@ -39,7 +41,7 @@ def zipped(*names: str) -> bytes:
     return buffer.getvalue()
 
 
-GOLDEN = read_table(Path(__file__).parents[1] / "golden" / "foreign_files.yaml")
+GOLDEN = read_cases("foreign_files")
 KINDS: dict[str, tuple[bytes, str, str]] = {
     **{kind: (row[0].encode("latin-1"), *row[1:]) for kind, row in GOLDEN["kinds"].items()},
     "keras 3": (zipped("metadata.json", "config.json", "model.weights.h5"), "Keras", "weights"),
@@ -181,18 +183,7 @@ def test_a_folder_of_transformers_opens_through_its_config(tmp_path: Path) -> No
     assert control.weights_hash != reference.weights_hash
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("run.json", "pass run:"),
-        (".metadata", "dcp_to_torch"),
-        ("latest", "zero_to_fp32"),
-        ("saved_model.pb", "PyTorch"),
-        ("open_clip_config.json", "open_clip"),
-        ("last.pth", "last.pth"),
-        ("readme.txt", "pass a file"),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind"), CASES["folders"])
 def test_another_folder_is_named(name: str, kind: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("x")
     for ref in (f"{tmp_path}@test_resnet", f"{tmp_path}/"):

@@ -12,6 +12,7 @@ import timm
 import torch
 import torchvision
 from support import nets
+from support.cases import read_cases
 from torch import Tensor, nn
 
 from fsbench import backbones
@@ -24,7 +25,6 @@ from fsbench.backbones.layouts import (
 )
 from fsbench.backbones.matching import iterate_states
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.io import read_table
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
 
@@ -219,7 +219,7 @@ def test_official_files_of_old_versions_of_torchvision(name: str, pattern: str, 
     assert layout.rename(spelled, state) == spelled
 
 
-GOLDEN = read_table(Path(__file__).parents[1] / "golden" / "foreign_files.yaml")
+GOLDEN = read_cases("foreign_files")
 ROWS: dict[str, list[str]] = GOLDEN["layouts"]
 
 

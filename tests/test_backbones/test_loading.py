@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+from support.cases import read_cases
 
 from fsbench import backbones
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.loading import parse_reference
 from fsbench.core.errors import UsageError, nearest_names
+
+CASES = read_cases("backbones")
 
 
 @pytest.mark.parametrize(
@@ -37,16 +40,7 @@ def test_nothing_is_not_the_folder_at_hand(ref: str) -> None:
         parse_reference(ref)
 
 
-@pytest.mark.parametrize(
-    ("ref", "hint"),
-    [
-        ("resnet18", "'timm/resnet18'"),
-        ("toy_resnet", "'fsbench/toy_resnet'"),
-        ("torchvison/resnet50", "'torchvision/resnet50'"),
-        ("runs:runs/x", "'run:runs/x'"),
-        ("{folder}/modle.pth", "'{folder}/model.pth'"),
-    ],
-)
+@pytest.mark.parametrize(("ref", "hint"), CASES["nearest"])
 def test_the_nearest_name(ref: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "model.pth").touch()
     with pytest.raises(UsageError, match="no backbone") as caught:
@@ -55,17 +49,7 @@ def test_the_nearest_name(ref: str, hint: str, tmp_path: Path) -> None:
     assert "timm/NAME" in caught.value.fix
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("{file}", ("", "")),
-        ("{file}::ema", ("ema", "")),
-        ("{file}@resnet18", ("", "resnet18")),
-        ("{file}::model.ema@timm/vit", ("model.ema", "timm/vit")),
-        ("{file}@timm/vit::model.ema", ("model.ema", "timm/vit")),
-        ("{file}@py:a.b:make?depth=20&wide=true", ("", "py:a.b:make?depth=20&wide=true")),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), CASES["parts"])
 def test_parts_and_architectures_of_files(
     text: str, expected: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -79,17 +63,6 @@ def test_parts_and_architectures_of_files(
     assert FileReference.parse(text.format(file=tmp_path / "none.pth")) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "names", "expected"),
-    [
-        ("SEAL", "seal swr l2", "seal"),
-        ("RESNET18", "timm/resnet18 timm/resnet34", "timm/resnet18"),
-        ("cub", "cub200 cropdisease", "cub200"),
-        ("resnet81", "vgg16 resnet18", "resnet18"),
-        ("ab", "abc", "abc"),
-        ("vit", "fsbench/vit scnn", "fsbench/vit"),
-        *(("iris", "isic pets", ""), ("swin", "scnn l2", ""), ("qqqq", "seal", "")),
-    ],
-)
+@pytest.mark.parametrize(("name", "names", "expected"), CASES["meant"])
 def test_names_that_the_user_may_have_meant(name: str, names: str, expected: str) -> None:
     assert nearest_names(name, names.split()) == expected.split()

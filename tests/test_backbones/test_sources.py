@@ -12,6 +12,7 @@ import huggingface_hub
 import pytest
 import torch
 from safetensors.torch import save_file
+from support.cases import read_cases
 from torch import Tensor, nn
 
 from fsbench import backbones
@@ -19,6 +20,8 @@ from fsbench.backbones.sources import _hub
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
+
+CASES = read_cases("backbones")
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -81,18 +84,7 @@ def test_random_weights_of_timm() -> None:
     assert backbone.features(images(64)).shape == (2, facts.feature_dim)  # any size
 
 
-@pytest.mark.parametrize(
-    ("ref", "dim", "features"),
-    [
-        ("timm/test_vit", 64, "timm, num_classes=0: cls token"),
-        ("timm/test_resnet", 96, "timm, num_classes=0: global average pooling"),
-        ("timm/mobilenetv3_small_050", 1024, "global average pooling, pre_logits"),
-        ("timm/deit_tiny_distilled_patch16_224", 192, "average of the cls and distillation tokens"),
-        ("torchvision/resnet18", 512, "torchvision, input of fc"),
-        ("torchvision/mobilenet_v3_small", 1024, "torchvision, input of classifier.3"),
-        ("torchvision/squeezenet1_1", 512, "torchvision, input of classifier.1"),
-    ],
-)
+@pytest.mark.parametrize(("ref", "dim", "features"), CASES["features"])
 def test_how_features_are_taken_is_recorded(ref: str, dim: int, features: str) -> None:
     facts = backbones.load_backbone(ref, random_init=0).facts
     assert facts.feature_dim == dim
@@ -258,26 +250,7 @@ def test_a_function_of_ones_own_and_its_typed_arguments() -> None:
 
 
 @pytest.mark.usefixtures("user_module")
-@pytest.mark.parametrize(
-    ("ref", "message"),
-    [
-        ("py:own_nets:wide", "missing a required argument: 'width'"),
-        ("py:own_nets:wide?width", "'width' in 'own_nets:wide.width' sets nothing"),
-        ("py:own_nets:wide?width=3&width=4", "'width=4' in .* sets nothing, or width twice"),
-        ("py:own_nets:Nte", "unknown function of own_nets 'Nte'"),
-        ("py:nets.py:Net", "there is no file nets.py"),
-        ("py:own_nets.py:Nte", "unknown class or function of own_nets.py 'Nte'"),
-        ("py:own_nets", "unknown function of own_nets ''"),
-        ("py:", "cannot import ''"),
-        ("py:own_nets:number", "gave a int"),
-        ("py:own_nets:Maps", r"\(2, 3, 16, 16\)"),
-        ("open_clip:ViT-B-32", "unknown weights of open_clip's ViT-B-32 ''"),
-        ("open_clip:ViT-B-32/openai?gelu=true", "unknown option of open_clip 'gelu'"),
-        ("open_clip:vit-b-23/openai", r"unknown open_clip architecture(.|\n)*ViT-B-32"),
-        ("open_clip:ViT-B-32/OpenAi-", r"unknown weights of open_clip's ViT-B-32(.|\n)*openai"),
-        ("open_clip:ViT-B-32/laion2b_s34b_b79k", "cannot get the weights"),
-    ],
-)
+@pytest.mark.parametrize(("ref", "message"), CASES["refused"])
 def test_functions_and_towers_that_are_none(ref: str, message: str) -> None:
     if ref.startswith("open_clip"):
         pytest.importorskip("open_clip")

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.cases import read_cases
 from support.cli import CommandLine
 
-from fsbench.core.io import read_table
-
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "refusals.yaml"
-REFUSED = read_table(GOLDEN)
+REFUSED = read_cases("refusals")
 NETS = {"NET": "-m fsbench/toy_resnet --random-init 0"}
 NETS["SMALL"] = f"{NETS['NET']} --input-size 16"
 NETS["WITH"] = "-m timm/resnet18 -t eurosat:5w1s -m"

@@ -1,12 +1,11 @@
 """Specs: digests that stay, names that tell settings apart, settings that contradict."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from support.cases import read_cases
 
-from fsbench.core.io import read_table
 from fsbench.core.specs import Spec
 
 SPEC: TypeAdapter[Spec] = TypeAdapter(Spec)
@@ -16,7 +15,7 @@ def make_spec(kind: str, **fields: Any) -> Spec:
     return SPEC.validate_python({"kind": kind, **fields})
 
 
-CASES = read_table(Path(__file__).parents[1] / "golden" / "specs.yaml")
+CASES = read_cases("specs")
 
 
 @pytest.mark.parametrize(("kind", "fields", "digest"), CASES["digests"])

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import read_cases
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import read_table
 from fsbench.core.tasks import (
     PROBES,
     PROTOCOLS,
@@ -42,7 +42,7 @@ def ids(text: str, **options: Any) -> list[str]:
     return [str(task.in_results) for task in resolve(text, find_datasets, Options(**options))]
 
 
-CASES = read_table(Path(__file__).parents[1] / "golden" / "tasks.yaml")
+CASES = read_cases("tasks")
 
 
 @pytest.mark.parametrize(("text", "options", "expected"), CASES["resolved"])

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from support.cases import read_cases
 
 from fsbench.core.errors import DataError, FsbenchError, UnknownName
 from fsbench.data import DataRoots, catalog
 from fsbench.data.cards import Archive, DatasetFacts
 from fsbench.data.catalog import read_card
+
+CASES = read_cases("data")
 
 CARD = """\
 title: Three birds
@@ -62,19 +65,7 @@ def test_class_counts_are_the_official_numbers(
         card.listed_ids("labeled_80", None)
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        "classes: [owl, no]\nimages_per_class: 1",  # YAML reads a truth value
-        "classes: [1, 2]\nimages_per_class: 1",
-        "classes: {owl: many}",
-        "classes: [owl]\nimages_per_class: 1\nlicence: MIT",
-        "classes: [owl]\nimages_per_class: 1\narchives: [{url: a.zip, hash: 'md5:0'}]",
-        "classes: [owl]\nimages_per_class: 1\narchives: [{known_hash: 'md5:0'}]",
-        "classes: [owl]\nimages_per_class: 1\nstartup: {prefix: Birds}",
-        "classes: {owl: 1}\nreader: {class_folders.ClassFolders: {tree: .}}",
-    ],
-)
+@pytest.mark.parametrize("more", CASES["cards"])
 def test_a_wrong_field_is_refused(write: Write, more: str) -> None:
     with pytest.raises(ValidationError):
         write(more)

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.cases import read_cases
 from support.cli import CommandLine
 from support.images import draw_grey, draw_images, join_names
 
 from fsbench.data import DataRoots, load_target
 from fsbench.data.catalog import SOURCES, TARGETS, all_facts
 from fsbench.data.content import hash_contents
+
+CASES = read_cases("data")
 
 
 def test_ls_counts_the_images_that_are_there(
@@ -88,18 +91,7 @@ def test_verify_generated_images_and_those_of_ones_own(cli: CommandLine, eurosat
     assert [row["official"] for row in rows] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("top", "query", "warning"),
-    [
-        (4095, "", "4 of 4 16-bit images .*4095 of 65535.*?bits=12"),
-        (1023, "", "?bits=10"),
-        (255, "", "?bits=8"),
-        (8191, "", "?bits=13"),
-        (8192, "", None),
-        (4095, "?bits=12", None),
-        (255, "?bits=12", "largest value of all is 255 of 4095"),
-    ],
-)
+@pytest.mark.parametrize(("top", "query", "warning"), CASES["bits"])
 def test_unused_bits_are_warned_of(
     tmp_path: Path, top: int, query: str, warning: str | None
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.cases import read_cases
 from support.cli import CommandLine
 from support.images import draw_images, join_names, write_pixels
 from torchvision.datasets import ImageFolder
@@ -18,6 +19,8 @@ from fsbench.data import DataRoots, TargetDataset, load_source, load_target
 from fsbench.data.content import hash_contents
 from fsbench.data.formats import readable_suffixes
 from fsbench.data.image_folder import list_folder_source
+
+CASES = read_cases("data")
 
 NFC, NFD = "Caf\u00e9", "Cafe\u0301"
 PARTS = join_names("train val", "a b", "1.png")
@@ -70,18 +73,7 @@ def test_files_that_are_left_out_are_counted_by_suffix(
     assert any(note in line for line in list_folder_source(f"folder:{source}").notes)
 
 
-@pytest.mark.parametrize(
-    ("splits", "classes", "fix"),
-    [
-        ("Training Testing", "cats dogs", "Testing"),
-        ("train test extra", "cats dogs", "extra"),
-        ("fold1 fold2 fold3 fold4 fold5", "Cats cats2", "fold1"),
-        ("A B", "x y z", "A"),
-        ("amazon/images dslr/images", "bike mug", "amazon"),
-        ("seg_train/seg_train seg_test/seg_test", "forest sea", "seg_test"),
-        ("Treino Prüfung", "gato cão", "Prüfung"),
-    ],
-)
+@pytest.mark.parametrize(("splits", "classes", "fix"), CASES["splits"])
 def test_folders_that_repeat_their_sub_folders_are_splits(
     tmp_path: Path, splits: str, classes: str, fix: str
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support import fakes, methods
+from support.cases import read_cases
 from support.fakes import DECLARATION
 from support.forged import flipped, put, rewrite
 
@@ -18,6 +19,8 @@ from leaderboard.rules import changes, submission
 from leaderboard.rules.submission import check_submissions, resolve_datasets
 from leaderboard.store import Board
 from leaderboard.submission import read_submissions
+
+CASES = read_cases("data")
 
 
 def board(folder: Path, columns: tuple[Column, ...] | None = None, **fields: Any) -> Board:
@@ -145,17 +148,7 @@ def test_targets_seen(results: Path, tmp_path: Path) -> None:
     assert codes(tmp_path / "facts") == {"undeclared"}
 
 
-@pytest.mark.parametrize(
-    ("target", "names"),
-    [
-        ("isic", ("ISIC 2018", "HAM10000", "isic_2018", "HAM-10000 dataset")),
-        ("cropdisease", ("Plant Village", "PlantVillage Dataset", "plant diseases")),
-        ("eurosat", ("EuroSAT RGB", "Euro-SAT", "eurosat dataset")),
-        ("chestx", ("ChestX-ray8", "ChestX-ray14", "NIH Chest X-rays", "NIH ChestX-ray14")),
-        ("cub200", ("CUB 200 2011", "Caltech-UCSD Birds-200-2011")),
-        ("imagenet 21k", ("ImageNet 21k",)),
-    ],
-)
+@pytest.mark.parametrize(("target", "names"), CASES["targets"])
 def test_targets_are_known_under_their_usual_names(target: str, names: tuple[str, ...]) -> None:
     assert resolve_datasets(names) == {target}
 

@@ -4,10 +4,10 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from support.cases import read_cases
 from support.pretrain import source, tiny, weights
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import read_table
 from pretrain import METHODS
 from pretrain.methods.dsd import Dsd
 from pretrain.methods.powerprop import Powerprop
@@ -25,7 +25,7 @@ from pretrain.recipes.recipe import (
 from pretrain.training.episodes import InnerLoop, MetaLearner
 from pretrain.training.loop import train_recipe
 
-PAIRS = read_table(Path(__file__).parents[1] / "golden" / "compositions.yaml")
+PAIRS = read_cases("compositions")
 STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")
 
 

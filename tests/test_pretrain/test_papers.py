@@ -2,20 +2,18 @@
 
 import json
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
+from support.cases import GOLDEN, read_cases
 from support.pretrain import drop_epochs, published_figures
 from typer.testing import CliRunner
 
 from fsbench.cli.main import build
-from fsbench.core.io import read_table
 from pretrain.recipes import registry, reinit_study
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.schedules import lr_factor
 from pretrain.weights.surgery import build_on_meta
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 CURVES = ("vanilla", "l2", "l2_init", "swr", "shrink_perturb", "head_reset", "full_reset")
 """The soft-weight-rescaling paper draws these in its warm-start and continual figures."""
 
@@ -72,7 +70,7 @@ def test_redraws_of_the_papers_rows_follow_the_code_that_made_their_figures() ->
     assert coded == {"paper/llf", "paper/seal_reinit"}
 
 
-ROWS = read_table(GOLDEN / "paper_rows.yaml")
+ROWS = read_cases("paper_rows")
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -1,19 +1,17 @@
 """Recipes: typed overrides, digests, refusals that name the field."""
 
-from pathlib import Path
-
 import pytest
+from support.cases import read_cases
 from support.pretrain import tiny
 
 from fsbench.core.errors import UsageError
-from fsbench.core.io import read_table
 from pretrain.methods.llf import LLF
 from pretrain.methods.normal import Normal
 from pretrain.methods.seal import Seal
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 
-REFUSED = read_table(Path(__file__).parents[1] / "golden" / "refused_recipes.yaml")
+REFUSED = read_cases("refused_recipes")
 SEAL = registry.load_recipe("toy/seal")
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.cases import read_cases
 from support.pretrain import record, tiny, train
 from torch import nn
 
@@ -13,6 +14,8 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
 from pretrain.recipes import registry
 from pretrain.weights import surgery
+
+CASES = read_cases("backbones")
 
 TOY = load_architecture("toy_resnet")
 
@@ -55,19 +58,7 @@ def test_kernels_are_convolutions_and_linear_layers_of_a_part(model: nn.Module) 
     assert surgery.kernel_names(layers, ()) == ()
 
 
-@pytest.mark.parametrize(
-    ("architecture", "module", "blocks_before", "blocks"),
-    [
-        ("seal_resnet50", "layer3", 7, 16),
-        ("resnet50", "layer3", 7, 16),
-        ("toy_resnet", "layer3", 2, 4),
-        ("mobilenet", "layer3", 3, 7),
-        ("scnn", "layer2.0", 2, 4),
-        ("cnn", "layer2.0", 1, 2),
-        ("mlp", "layer2.0", 1, 2),
-        ("timm/vgg11", "features.11", 4, 9),
-    ],
-)
+@pytest.mark.parametrize(("architecture", "module", "blocks_before", "blocks"), CASES["thresholds"])
 def test_auto_is_layer3_or_the_same_share_of_the_blocks(
     architecture: str, module: str, blocks_before: int, blocks: int
 ) -> None:

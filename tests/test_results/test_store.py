@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import fakes
+from support.cases import read_cases
 from support.reporters import Recorder
 
 from fsbench.core.errors import ValidationFailed
@@ -18,6 +19,8 @@ from fsbench.results.entry import read_entry
 from fsbench.results.names import model_name, result_flags
 from fsbench.results.provenance import environment_of
 from fsbench.results.store import ResultStore
+
+CASES = read_cases("data")
 
 BLOCK = 8
 
@@ -43,22 +46,7 @@ def run(
         target.write_block(block, fakes.episodes(spec, data, index, accuracy))
 
 
-@pytest.mark.parametrize(
-    ("ref", "source", "seed", "name"),
-    [
-        ("timm/resnet18", "timm", None, "timm-resnet18"),
-        ("timm/resnet18", "timm", 0, "timm-resnet18-random0"),
-        ("run:runs/pilot-seal-s0", "run", None, "pilot-seal-s0"),
-        ("run:runs/pilot-seal-s0/", "run", None, "pilot-seal-s0"),
-        ("hf-hub:org/name@v1", "hf-hub", None, "org-name@v1"),
-        ("some/where/best.pt", "file", None, "best"),
-        ("me@host/last.pth.tar@timm/vit.x", "file", None, "last.pth"),
-        ("last.pth.tar::state_dict_ema", "file", None, "last.pth"),
-        ("best.pt::model.ema@py:a.b:make?depth=20", "file", None, "best"),
-        ("py:pkg.mod:make", "py", None, "pkg.mod-make"),
-        ("run:../..", "run", None, "unnamed"),
-    ],
-)
+@pytest.mark.parametrize(("ref", "source", "seed", "name"), CASES["names"])
 def test_model_names_are_safe_components(
     ref: str, source: str, seed: int | None, name: str
 ) -> None:
