@@ -46,6 +46,6 @@ EPISODIC: "Registry[EpisodicProtocol]" = Registry(
 )
 
 
-def episodes_per_block(spec: "EpisodicSpec", dim: int) -> int:
-    """Return the block size of the spec's head; it depends on spec and feature dimension alone."""
-    return EPISODIC.load(spec.adaptation).block_size(spec, dim)
+def episodes_per_block(spec: "EpisodicSpec", dim: int, device: str) -> int:
+    """Return the block size of the spec's head for this feature dimension and device."""
+    return EPISODIC.load(spec.adaptation).block_size(spec, dim, device)

@@ -52,8 +52,11 @@ class EpisodicProtocol(Protocol):
     ADAPTATION: str
 
     @staticmethod
-    def block_size(spec: EpisodicSpec, dim: int) -> int:
-        """Return the number of episodes per block, a function of shapes alone, never of memory."""
+    def block_size(spec: EpisodicSpec, dim: int, device: str = "cpu") -> int:
+        """Return the number of episodes per block.
+
+        It depends on shapes and on the kind of device, never on memory.
+        """
 
     @staticmethod
     def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:

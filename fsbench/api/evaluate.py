@@ -183,7 +183,7 @@ class TargetSets:
     ) -> None:
         folder, roots = machine.cache_folder, machine.roots
         self.features = features.FeatureStore(
-            folder, machine.batch_size, machine.workers, device, report
+            folder, machine.batch_size, machine.decoding_threads, device, report
         )
         self.describe = cache(partial(data.describe_dataset, cache=folder, report=report))
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
@@ -392,7 +392,8 @@ class Evaluation:
         spec = self.spec(task)
         if not isinstance(spec, EpisodicSpec):
             return {}
-        size = episodes_per_block(spec, self.backbone.facts.feature_dim)
+        dim, device = self.backbone.facts.feature_dim, self.context.device
+        size = episodes_per_block(spec, dim, device)
         return self.request.block_episodes(task, size)
 
     def check_cost(self, yes: bool) -> None:
@@ -434,10 +435,11 @@ class Evaluation:
                 n_blocks[spec] += len(blocks if is_new else self.store(task).missing_blocks(blocks))
         for spec, n in (+n_blocks).items():
             time_block = getattr(EPISODIC.load(spec.adaptation), TIMER)
-            n_episodes = n * episodes_per_block(spec, self.backbone.facts.feature_dim)
+            dim, device = self.backbone.facts.feature_dim, self.context.device
+            n_episodes = n * episodes_per_block(spec, dim, device)
             shape = f"{spec.episode.n_way}w{spec.episode.k_shot}s"
             what = f"{spec.adaptation} tuning of {n_episodes} {shape} episodes"
-            yield WorkEstimate(what, n * time_block(self.backbone, spec, self.context.device))
+            yield WorkEstimate(what, n * time_block(self.backbone, spec, device))
 
 
 def is_on_features(task: TaskId) -> bool:

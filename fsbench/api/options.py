@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from annotated_types import Interval
 
 from fsbench.core.options import OptionModel, option, split_values
+from fsbench.core.process import count_cores
 
 if TYPE_CHECKING:
     from fsbench.api.results import Results
@@ -98,6 +99,11 @@ class ModelOptions(ReferenceOptions):
         "a number or R,G,B.",
     )
     std: Statistics = option(None, "Images", "Standard deviation of images, as --mean.")
+    dtype: Literal["fp32", "bf16"] = option(
+        "fp32",
+        "Model",
+        "Arithmetic of features: fp32, or bf16 (autocast), a model of its own.",
+    )
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,13 @@ class Machine(ReferenceOptions):
     batch_size: Annotated[int, Interval(ge=2, le=4096)] | None = option(
         None, "Machine", "Images of a forward pass.", "-b"
     )
-    workers: Natural = option(2, "Machine", "Threads for decoding images.")
+    workers: Natural | None = option(
+        None, "Machine", "Threads that decode images ahead (default: one a core, at most 32)."
+    )
+
+    @property
+    def decoding_threads(self) -> int:
+        return min(32, count_cores()) if self.workers is None else self.workers
 
     @property
     def roots(self) -> "DataRoots":

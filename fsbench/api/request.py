@@ -41,7 +41,7 @@ class Model:
     def features(self) -> specs.FeatureSpec:
         """Choices about features. Raises UsageError."""
         o = self.options
-        return feature_spec(o.pool, o.layers, o.features, o.mean, o.std)
+        return feature_spec(o.pool, o.layers, o.features, o.mean, o.std, o.dtype)
 
     def load(
         self,

@@ -213,7 +213,8 @@ def load_features(
 def recompute_sample(sample: Sample, inputs: Inputs, whole_blocks: bool) -> EpisodeRecords:
     """Recompute the drawn episodes, or the whole blocks that they are in."""
     head = EPISODIC.load(sample.spec.adaptation)
-    size = episodes_per_block(sample.spec, sample.loaded.result.backbone.feature_dim)
+    dim = sample.loaded.result.backbone.feature_dim
+    size = episodes_per_block(sample.spec, dim, inputs.device)
     blocks = sorted({episode // size for episode in sample.drawn})
     with exact_float32(inputs.device):
         parts = [head.evaluate_block(inputs, sample.spec, block) for block in blocks]

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -96,6 +97,7 @@ class Backbone:
         pool: Pooling = "native",
         layers: str = "last",
         features: Literal["trunk", "head"] = "trunk",
+        dtype: Literal["fp32", "bf16"] = "fp32",
     ) -> "Backbone":
         """Freeze a copy of a module in memory as a backbone.
 
@@ -118,6 +120,8 @@ class Backbone:
             `last`, or the name of a module whose output is taken.
         features : {"trunk", "head"}
             head: take the outputs of a classifier that was left on.
+        dtype : {"fp32", "bf16"}
+            Arithmetic of the network; bf16 is autocast.
 
         Raises UsageError for what is missing or cannot be pooled so; CheckpointError as
         `load_backbone`.
@@ -142,7 +146,7 @@ class Backbone:
             raise unknown_error(name, missing, added)
         network, kind = copy.deepcopy(module).cpu(), type(module).__name__
         loaded = LoadedNetwork(network, kind, "as the module returns them", preprocessing)
-        spec = feature_spec(pool, layers, features)
+        spec = feature_spec(pool, layers, features, dtype=dtype)
         made = cls.of(loaded, f"{IN_MEMORY}:{name}", IN_MEMORY, spec)
         with torch.no_grad():
             response = made.module(fixed_images(made.facts.input_size or loaded.test_size))
@@ -221,7 +225,9 @@ class Backbone:
 
     def features(self, images: Tensor) -> Tensor:
         """Return features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1]."""
-        out: Tensor = self.module(self.normalised(images))
+        is_bf16, device = self.facts.feature_spec.dtype == "bf16", images.device.type
+        with torch.autocast(device, torch.bfloat16) if is_bf16 else nullcontext():
+            out: Tensor = self.module(self.normalised(images))
         return out.float()
 
 
@@ -231,12 +237,13 @@ def feature_spec(
     features: str = "trunk",
     mean: Statistics = None,
     std: Statistics = None,
+    dtype: str = "fp32",
 ) -> FeatureSpec:
     """Return the choices about features as a spec. Raise UsageError."""
     statistics = {"mean": parse_statistics(mean, "mean"), "std": parse_statistics(std, "std")}
     head = {"trunk": False, "head": True}.get(features, features)
     with refuse_invalid(UsageError, "features", "see `fsbench episodic --help`"):
-        return FeatureSpec(pool=pool, layers=layers, head=head, **statistics)
+        return FeatureSpec(pool=pool, layers=layers, head=head, dtype=dtype, **statistics)
 
 
 def fixed_images(size: int) -> Tensor:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.cost import describe_cost
-from fsbench.backbones.kernels import PRECISION, exact_float32, memory_layout
+from fsbench.backbones.kernels import PRECISION, exact_float32, has_bfloat16, memory_layout
 from fsbench.core import process
 from fsbench.core.arrays import META, ArrayWriter, load_array
 from fsbench.core.distributed import ALONE, Ranks
@@ -212,6 +212,7 @@ class FeatureStore:
         seconds: gets the time of every forward pass of this process. Raises CheckpointError for
         features that are not finite.
         """
+        require_units(request.backbone, self.device)
         size, n = self.block_size(request), len(request.dataset)
         starts = range(-(-done // size) * size, n, size)
         computed = self.compute_blocks(request, starts[ranks.rank :: ranks.size], seconds)
@@ -272,6 +273,15 @@ def check_input_size(backbone: Backbone, size: int, device: str) -> None:
             f"{str(error).splitlines()[0]}",
             fix=f"--input-size native, or --input-size {native}",
         ) from error
+
+
+def require_units(backbone: Backbone, device: str) -> None:
+    """Raise UsageError for features in bf16 where the device cannot compute in bfloat16."""
+    if backbone.facts.feature_spec.dtype == "bf16" and not has_bfloat16(device):
+        raise UsageError(
+            f"--dtype bf16: {device} has no bfloat16 units",
+            fix="leave --dtype out, or use a CPU with avx512_bf16 or amx_bf16, or a GPU",
+        )
 
 
 def is_constant(rows: Features) -> bool:

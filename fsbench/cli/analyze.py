@@ -5,7 +5,7 @@ from pathlib import Path
 from fsbench.api.options import AnalysisOptions
 from fsbench.cli import console, options
 
-FEATURES = ("name", "pool", "layers", "features", "mean", "std", "batch_size", "workers")
+FEATURES = ("name", "pool", "layers", "features", "mean", "std", "dtype", "batch_size", "workers")
 """Options of an evaluation that no analysis has: each measures the network as it was trained."""
 
 

@@ -141,6 +141,13 @@ def resolve_device(name: str) -> str:
     return chosen
 
 
+def count_cores() -> int:
+    """Return the CPU cores that this process may use, its part of those of ranks on a machine."""
+    is_linux = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if is_linux else os.cpu_count() or 1
+    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
 def device_model(device: str) -> str:
     """Return the GPU model, else the device type: the part that bit-identical results need."""
     import torch

@@ -123,7 +123,7 @@ class FeatureSpec(Frozen):
 
     pool: how tokens or maps become one vector; layers: `last`, or the name of a module; head:
     features are the outputs of a classifier that was left on; mean, std: normalisation instead of
-    the source's. Canonical text has no field at its default.
+    the source's; dtype: bf16 for autocast to bfloat16. Canonical text has no field at its default.
     """
 
     pool: Pooling = omitted("native")
@@ -131,6 +131,7 @@ class FeatureSpec(Frozen):
     head: bool = omitted(False)
     mean: Triple | None = omitted(None)
     std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = omitted(None)
+    dtype: Literal["fp32", "bf16"] = omitted("fp32")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -146,7 +147,7 @@ class FeatureSpec(Frozen):
     @property
     def variant(self) -> tuple[str, ...]:
         """Return the choices that differ from the defaults, as in names of results."""
-        shown = ((self.pool, "native"), (self.layers, "last"))
+        shown = ((self.pool, "native"), (self.layers, "last"), (self.dtype, "fp32"))
         words = [value for value, default in shown if value != default]
         words += ["head"] if self.head else []
         statistics = {"mean": self.mean, "std": self.std}

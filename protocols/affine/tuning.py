@@ -4,6 +4,7 @@ SGD is elementwise and the loss is a sum over episodes, so no episode affects an
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.kernels import memory_layout
+from fsbench.core import process
 from fsbench.core.specs import AffineSpec, EpisodicSpec, HeadSpec, ImageSpec
 from fsbench.data.episodes import Episode
 from fsbench.data.images import to_array
@@ -112,6 +114,7 @@ def read_episode_images(
 def read_pixels(inputs: Inputs, image: ImageSpec, indices: NDArray[np.int64]) -> Tensor:
     if inputs.backbone is None:
         return torch.from_numpy(inputs.features[indices]).to(inputs.device)
-    decoded = np.stack([to_array(inputs.dataset.image(int(i)), image) for i in indices])
-    whole = torch.from_numpy(decoded).to(inputs.device)
+    with ThreadPoolExecutor(process.count_cores()) as threads:
+        images = threads.map(lambda i: to_array(inputs.dataset.image(i), image), indices.tolist())
+        whole = torch.from_numpy(np.stack([*images])).to(inputs.device)
     return whole.contiguous(memory_format=memory_layout(inputs.backbone.module))

@@ -37,7 +37,7 @@ GRAM_BYTES = 16 * 2**20
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-def block_size(spec: EpisodicSpec, dim: int) -> int:
+def block_size(spec: EpisodicSpec, dim: int, device: str = "cpu") -> int:
     """Return 200: a third of the official 600 episodes, seconds of work to repeat after a kill."""
     return BLOCK
 

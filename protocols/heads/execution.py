@@ -70,8 +70,8 @@ class OutOfMemory(FsbenchError):
 
 
 def halve_episodes(episodes: int, halvings: int) -> int:
-    """Return the episodes per forward pass after `halvings` halvings."""
-    return max(SMALLEST, episodes >> halvings)
+    """Return the episodes per forward pass after `halvings` halvings, each of them rounded up."""
+    return max(SMALLEST, -(-episodes >> halvings))
 
 
 def retry_with_halvings(

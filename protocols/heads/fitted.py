@@ -57,9 +57,9 @@ class LinearClassifier:
         return baddbmm(self.bias[:, None], images, self.weight)
 
 
-def make_protocol(fit: "Fit") -> "tuple[Callable[[EpisodicSpec, int], int], Evaluate]":
+def make_protocol(fit: "Fit") -> "tuple[Callable[..., int], Evaluate]":
     """Return block_size and evaluate_block of the head that `fit` fits."""
-    return lambda spec, dim: BLOCK, partial(evaluate_fitted_block, fit)
+    return lambda spec, dim, device="cpu": BLOCK, partial(evaluate_fitted_block, fit)
 
 
 def fitted_piece_size(spec: EpisodicSpec, dim: int) -> int:

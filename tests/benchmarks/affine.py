@@ -57,7 +57,7 @@ def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
         image=ImageSpec(input_size=row.side),
         affine=AffineSpec(),
     )
-    episodes, n, dim = piece_size(spec), N_WAY * row.k_shot, backbone.facts.feature_dim
+    episodes, n, dim = piece_size(spec, "cpu"), N_WAY * row.k_shot, backbone.facts.feature_dim
     pixels = torch.randint(0, 256, (episodes, n, 3, row.side, row.side)).to(device, torch.uint8)
     labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
     batches = [*islice(cycle(torch.arange(n, device=device).split(BATCH)), steps)]

@@ -313,6 +313,29 @@ def test_features_that_are_not_finite_or_constant_are_refused(
     assert not list(store.cache.rglob("meta.json"))
 
 
+def test_bfloat16_is_another_backbone_with_features_near_those_of_float32(
+    want: Want, store: FeatureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low, plain = (
+        backbones.load_backbone(
+            "fsbench/toy_resnet", random_init=0, features=backbones.base.feature_spec(dtype=dtype)
+        )
+        for dtype in ("bf16", "fp32")
+    )
+    assert plain.facts.identity == want(2).backbone.facts.identity == plain.facts.weights_hash
+    assert low.facts.identity != plain.facts.identity
+    assert low.facts.feature_spec.variant == ("bf16",)
+    request = replace(want(6, name="six"), backbone=plain)
+    exact = store.get(request)
+    monkeypatch.setattr(feature_files, "has_bfloat16", lambda device: False)
+    with pytest.raises(UsageError, match="--dtype bf16: cpu has no bfloat16 units"):
+        store.get(replace(request, backbone=low))
+    monkeypatch.setattr(feature_files, "has_bfloat16", lambda device: True)
+    features = store.get(replace(request, backbone=low))
+    assert features.dtype == np.float32
+    assert 0 < np.abs(features - exact).max() < 0.05 * np.abs(exact).max()
+
+
 def test_bad_sizes_and_images_are_refused(want: Want, store: FeatureStore) -> None:
     request = want(6)
     fixed = backbones.load_backbone("timm/test_vit_relpos", random_init=0)

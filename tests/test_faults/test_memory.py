@@ -62,7 +62,7 @@ def test_a_task_is_computed_in_halves_and_says_so(
     assert sizes[-4:] == [4] * 4, "both blocks in pieces of four"
     assert result.provenance.halvings == 1
     assert environment_of(result.provenance)["halvings"] == "1"
-    monkeypatch.setattr(affine, "piece_size", lambda spec, halvings=0: 4)
+    monkeypatch.setattr(affine, "piece_size", lambda spec, device, halvings=0: 4)
     original = evaluated(tmp_path / "asked")
     assert original.provenance.halvings == 0
     assert "halvings" not in original.model_dump(mode="json")["provenance"]

@@ -18,7 +18,7 @@ from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
 from fsbench.backbones.kernels import has_bfloat16_kernels
 from fsbench.core.errors import UsageError
-from fsbench.core.specs import KnnSpec
+from fsbench.core.specs import FeatureSpec, KnnSpec
 from fsbench.data.episodes import EpisodeSampler
 from protocols.affine import convolution, network
 from protocols.affine.convolution import (
@@ -221,13 +221,22 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
 def test_sizes_are_functions_of_the_shapes() -> None:
     def sizes(side: int, batch: int = 4) -> list[int]:
         setting = spec(image={"input_size": side}, head={"batch_size": batch})
-        return [block_size(setting, 512), *(piece_size(setting, n) for n in range(4))]
+        return [block_size(setting, 512), *(piece_size(setting, "cpu", n) for n in range(4))]
 
     assert [sizes(s)[0] for s in (32, 48, 64, 84, 112, 224, 1024)] == [100, 50, 20, 10, 10, 4, 4]
-    assert sizes(32) == [100, 100, 50, 25, 12]
+    assert sizes(32) == [100, 100, 50, 25, 13]
     assert sizes(224) == [4, 4, 2, 2, 2]
     assert sizes(32, 100)[0] == 4
     assert all(600 % size == 100 % size == 0 for size in affine.BLOCKS)
+    assert [piece_size(spec(), "cuda:0", n) for n in range(7)] == [75, 38, 19, 10, 5, 3, 2]
+    assert 600 % block_size(spec(), 512, "cuda:0") == 0
+
+
+def test_blocks_of_a_gpu_give_the_outcomes_of_small_ones(toy: Inputs) -> None:
+    """Computed on the CPU in float64, in passes of 75 and of 2 episodes."""
+    setting = spec(head={"epochs": 1})
+    whole, parts = ours(toy, setting, range(75)), ours(toy, setting, range(2))
+    torch.testing.assert_close(whole[:2], parts, rtol=0, atol=1e-9 * float(whole.abs().max()))
 
 
 def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
@@ -236,6 +245,9 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
     bare = replace(toy, backbone=Backbone(facts, nn.Flatten()))
     with pytest.raises(UsageError, match="no normalization layer"):
         evaluate_block(bare, spec(), 0)
+    low = facts.model_copy(update={"feature_spec": FeatureSpec(dtype="bf16")})
+    with pytest.raises(UsageError, match="--dtype bf16 with affine tuning"):
+        evaluate_block(replace(toy, backbone=replace(toy.backbone, facts=low)), spec(), 0)
     with pytest.raises(UsageError, match="no normalization layer"):
         affine.block_seconds(Backbone(facts, nn.Flatten()), spec(), "cpu")
 
