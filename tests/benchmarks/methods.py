@@ -14,6 +14,7 @@ import torch
 from benchmarks.pairing import Settings, Side, timer
 from support.protocols import describe_images
 
+from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.progress import SILENT
 from fsbench.core.seeding import words
 from fsbench.data import SourceDataset, Split
@@ -21,8 +22,10 @@ from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
+from pretrain.training.episodes import MetaLearner
 from pretrain.training.loop import Trainer
 
+CPU = torch.device("cpu")
 CLASSES, STAGE_PARTS = 200, 2
 BOUNDS = {
     **dict.fromkeys(("swr", "swr_reanchor", "l2", "l2_init"), 1.05),
@@ -31,8 +34,12 @@ BOUNDS = {
     **dict.fromkeys(("weight_norm", "powerprop"), 1.20),
 }
 """Largest time of a step over that of `normal`."""
-DEMANDING = {"dsd": {"dsd.sparse_epochs": 1}}
-"""Settings under which a method has something to do in every step."""
+SETTINGS: dict[str, dict[str, object]] = {
+    "dsd": {"dsd.sparse_epochs": 1},
+    **{name: {f"{name}.iterations": 0} for name in ("gradinit", "nio")},
+}
+"""Settings under which a method has something to do in every step, and no search before."""
+TASKS = {"way": 2, "shots": 1, "queries": 1}
 
 
 class Network(NamedTuple):
@@ -46,7 +53,8 @@ class Network(NamedTuple):
 
 def split(n: int, side: int, name: str) -> Split:
     pixels = words(n * 3 * side * side, "bench", name).astype(np.uint8)
-    return Split(pixels.reshape(n, 3, side, side), np.arange(n, dtype=np.int64) % CLASSES)
+    labels = np.arange(n, dtype=np.int64) // 2 % CLASSES  # two of a class, for a task
+    return Split(pixels.reshape(n, 3, side, side), labels)
 
 
 def generate_source(side: int, batch_size: int, batches: int = STAGE_PARTS) -> SourceDataset:
@@ -67,15 +75,24 @@ def make_recipe(name: str, network: Network) -> Recipe:
         "width": network.width,
         "input_size": network.side,
         "batch_size": network.batch,
-        **DEMANDING.get(name, {}),
+        **SETTINGS.get(name, {}),
     }
+    if issubclass(method, MetaLearner):
+        settings |= {f"{name}.{field}": value for field, value in TASKS.items()}
     return registry.build_recipe(f"paper/{name}", method, plan).replace(settings)
 
 
-def start_later(name: str, network: Network, source: SourceDataset, out: Path) -> Trainer:
+def start_later(
+    name: str,
+    network: Network,
+    source: SourceDataset,
+    out: Path,
+    device: torch.device = CPU,
+    ranks: Ranks = ALONE,
+) -> Trainer:
     """Return a run at the first epoch of its second round or stage."""
     recipe = make_recipe(name, network)
-    trainer = Trainer(recipe, source, out, torch.device("cpu"), SILENT)
+    trainer = Trainer(recipe, source, out, device, SILENT, ranks=ranks)
     trainer._start()
     trainer._open_epoch(1)
     trainer._step(1)
