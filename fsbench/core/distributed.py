@@ -107,8 +107,7 @@ class Ranks:
             with watched_peers():
                 collective(flat)
             parts = torch.split(flat, [tensor.numel() for tensor in alike])
-            for tensor, part in zip(alike, parts, strict=True):
-                tensor.copy_(part.view(tensor.shape))
+            torch._foreach_copy_(alike, list(map(Tensor.view_as, parts, alike)))
 
     def wait(self) -> None:
         if self.size > 1:

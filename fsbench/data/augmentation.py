@@ -74,16 +74,19 @@ def crop_centre(images: Images, side: int) -> Images:
 
 
 def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:
-    """Copy a window of side x side px of every image row by row, and flip some of the windows.
-
-    offsets (B, 2) and flip (B,) are on the CPU, so no GPU is waited for to find the flipped ones.
-    """
+    """Copy a window of every image, flipped or not; offsets (B, 2) and flip (B,) are on the CPU."""
     n, channels, height, width = images.shape
     planes = torch.arange(n * channels).view(n, channels, 1) * (height * width)
     rows = (offsets[:, :1] + torch.arange(side)) * width + offsets[:, 1:]
-    starts = (planes + rows[:, None]).flatten().to(images.device)
+    starts, flipped = (planes + rows[:, None]).flatten(), flip.nonzero()[:, 0]
+    indices = copy_async(torch.cat([starts, flipped]), images.device)
+    starts, flipped = torch.split(indices, [len(starts), len(flipped)])
     runs = images.reshape(-1).unfold(0, side, 1)  # a view: all runs of `side` pixels
     windows = runs.index_select(0, starts).view(n, channels, side, side)
-    flipped = flip.nonzero()[:, 0].to(images.device)
     windows[flipped] = windows[flipped].flip(3)
     return windows
+
+
+def copy_async(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy a tensor of the CPU to a device, from pinned memory to a GPU: nobody waits."""
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)

@@ -105,8 +105,7 @@ def multiply_tensors(
                 continue
         plain.setdefault(id(tensor), (tensor, factor))
     if plain:
-        tensors, numbers = zip(*plain.values(), strict=True)
-        torch._foreach_mul_(tensors, numbers)
+        surgery.scale_tensors(*zip(*plain.values(), strict=True))
 
 
 class Swr(Method):

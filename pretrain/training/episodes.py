@@ -31,6 +31,7 @@ from torch.nn import functional
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.specs import EpisodeSpec
+from fsbench.data.augmentation import copy_async
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.source import SourceDataset
 from pretrain.method import Method
@@ -235,7 +236,6 @@ class EpisodeLoader(BatchLoader):
             )
             for stage, images in enumerate(self.stages)
         ]
-
         self.task_labels = self.tasks[0].labels.repeat(self.count).to(device)
 
     def batch(self, clock: TrainingClock, ranks: Ranks = ALONE) -> Batch:
@@ -245,7 +245,7 @@ class EpisodeLoader(BatchLoader):
     def _choose(self, clock: TrainingClock) -> Tensor:
         tasks, first = self.tasks[clock.stage], clock.step * self.count
         drawn = [tasks.images(i) for i in range(first, first + self.count)]
-        return torch.from_numpy(np.concatenate(drawn)).to(self.home)
+        return copy_async(torch.from_numpy(np.concatenate(drawn)), self.home)
 
 
 class EpisodicValidation(Validation):

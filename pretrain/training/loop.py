@@ -53,7 +53,7 @@ from pretrain.training.batches import Batch
 from pretrain.training.checkpoint import pack_state, unpack_state
 from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
-from pretrain.training.distributed import backward, check_ranks_agree, copy_first_rank
+from pretrain.training.distributed import backward, check_ranks_agree, copy_buffers, copy_first_rank
 from pretrain.training.episodes import EpisodicValidation
 from pretrain.training.factory import build_context, deterministic_kernels, use_precision
 from pretrain.training.run_folder import (
@@ -173,9 +173,10 @@ class Trainer:
             ctx.rebuild_optimizer("none")
 
     def _epoch(self, advance: Advance) -> None:
-        """Run the rest of the current epoch."""
+        """Run the rest of the current epoch. Raises FsbenchError if the loss is not finite."""
         clock = self.ctx.clock
         steps = self.ctx.loader.steps(clock.stage)
+        check_steps = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
         if clock.batch == 0:
             with self.cost.event():
                 self._open_epoch(steps)
@@ -183,8 +184,11 @@ class Trainer:
         while clock.batch < steps:
             self._step(steps)
             advance(self.recipe.batch_size)
-            reads = self._reads_device
-            [signal] = self.ranks.largest([self.stop.number], self.ctx.device) if reads else [0]
+            if clock.step % check_steps:
+                continue
+            if not self.sums.finite:
+                self._fail("the loss is not finite")
+            [signal] = self.ranks.largest([self.stop.number], self.ctx.device)
             if signal or self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
             if signal:
@@ -220,13 +224,16 @@ class Trainer:
                         parameter.grad = None
                     loss, correct = self._task_loss(batch)
                     backward(ctx, self.ranks, sum(ctx.call("loss_term"), loss), batch.share)
+                copy_buffers(ctx, self.ranks, of_norms=False)
                 ctx.call("after_backward")
                 if recipe.clip_norm is not None:
                     clip_grad_norm_(ctx.parameters.values(), recipe.clip_norm)
                 ctx.call("before_step")
             ctx.optimizer.step()
             ctx.call("after_step")
-        self._count(loss.detach(), correct, batch)
+        step_images = round(len(batch.labels) / batch.share)
+        self.sums.add(loss.detach(), correct, len(batch.labels), step_images)
+        self.cost.samples += step_images
         ctx.clock.tick()
 
     def _task_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -241,20 +248,6 @@ class Trainer:
             loss = functional.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
         return loss, (logits.detach().argmax(dim=1) == batch.labels).count_nonzero()
 
-    def _count(self, loss: Tensor, correct: Tensor, batch: Batch) -> None:
-        """Add a batch to the epoch's sums. Raises FsbenchError if the loss is not finite."""
-        step_images = round(len(batch.labels) / batch.share)
-        self.sums.add(loss, correct, len(batch.labels), step_images)
-        self.cost.samples += step_images
-        if self._reads_device and not self.sums.finite:
-            self._fail("the loss is not finite")
-
-    @property
-    def _reads_device(self) -> bool:
-        """Return whether to read numbers from the device after this step."""
-        every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
-        return self.ctx.clock.step % every == 0
-
     def _fail(self, what: str) -> None:
         clock = self.ctx.clock
         raise FsbenchError(
@@ -266,6 +259,7 @@ class Trainer:
     def _close_epoch(self) -> None:
         """Validate if due, log, move to the next epoch; write a checkpoint after a round."""
         ctx, clock = self.ctx, self.ctx.clock
+        copy_buffers(ctx, self.ranks, of_norms=True)
         loss, train_accuracy = self.sums.means()
         clock.record_accuracy(train_accuracy)
         due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0

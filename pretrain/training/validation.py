@@ -131,23 +131,27 @@ class EpochSums:
         self._unread: list[tuple[Tensor, Tensor, int]] = []
 
     def add(self, loss: Tensor, correct: Tensor, images: int, step_images: int) -> None:
-        """Add the mean loss of a batch, its correct predictions (nan: not measured), its images.
-
-        Every process adds its part of the `step_images` and gets the sums of all, so that all
-        processes decide alike.
-        """
-        if self.ranks.size > 1:
-            sums = torch.stack([loss.float() * images, correct.float()])
-            self.ranks.sum([sums])
-            loss, correct, images = sums[0], sums[1], 1
+        """Add a batch's mean loss, correct predictions (nan: not measured) and images."""
         self._unread.append((loss, correct, images))
         self._images += step_images
 
     def _read(self) -> None:
-        """Read the numbers of all batches so far, which waits for the device."""
-        for loss, correct, images in self._unread:
-            self._loss += loss.item() * images
-            self._correct += correct.item()
+        """Read the numbers of all batches so far, which waits for the device.
+
+        All processes read after the same batches and get the sums of all, so they decide alike.
+        """
+        if not self._unread:
+            return
+        losses, correct, images = zip(*self._unread, strict=True)
+        loss_sums, correct_sums = torch.stack(losses), torch.stack(correct)
+        if self.ranks.size > 1:
+            counts = torch.tensor(images, device=loss_sums.device)
+            sums = torch.stack([loss_sums.float() * counts, correct_sums.float()])
+            self.ranks.sum([sums])
+            (loss_sums, correct_sums), images = sums, (1,) * len(images)
+        for loss, count in zip(loss_sums.tolist(), images, strict=True):
+            self._loss += loss * count
+        self._correct += sum(correct_sums.tolist())
         self._unread.clear()
 
     @property

@@ -10,8 +10,9 @@ networks with such a stage. In others it is the first layer with the same fracti
 before it, round(7 K / 16), at least one; with a single block these are the fully-connected layers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
@@ -131,6 +132,26 @@ def late_modules(model: nn.Module, threshold: str) -> list[nn.Module]:
 def frobenius_norms(weights: Iterable[Tensor]) -> Tensor:
     """Return the Frobenius norms (L,) of weights."""
     return torch.stack(torch._foreach_norm([weight.detach() for weight in weights]))
+
+
+def views_into(flat: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return views into a flat buffer, one after the other, in the layouts of dense tensors.
+
+    torch has kernels for lists of tensors only where the layouts of corresponding ones are equal.
+    """
+    ends = accumulate(tensor.numel() for tensor in tensors)
+    pairs = zip(tensors, ends, strict=True)
+    return [flat.as_strided(t.shape, t.stride(), end - t.numel()) for t, end in pairs]
+
+
+@torch.no_grad()
+def scale_tensors(tensors: Sequence[Tensor], factors: Sequence[Tensor]) -> None:
+    """Multiply dense tensors by a number each; on a GPU by numbers spread to tensors, at once."""
+    if tensors[0].device.type != "cpu":
+        pairs = zip(factors, tensors, strict=True)
+        flat = torch.cat([factor.expand(tensor.numel()) for factor, tensor in pairs])
+        factors = views_into(flat, tensors)
+    torch._foreach_mul_(list(tensors), list(factors))
 
 
 def has_tensor(model: nn.Module, name: str) -> bool:

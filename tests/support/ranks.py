@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from support.pretrain import SIDE, killed_at, source
 from torch import Tensor, distributed
 
+import pretrain.training.distributed
 from fsbench.data import SourceDataset, Split
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import InputNormalizer
@@ -99,6 +100,7 @@ def under_torchrun(*arguments: str) -> tuple[list[str], dict[str, str]]:
 def work(out: Path) -> None:
     """One of the two processes."""
     torch.set_num_threads(1)
+    pretrain.training.distributed.BUCKET_BYTES = 2**12  # several buckets
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
     keep_own_weights(rank)

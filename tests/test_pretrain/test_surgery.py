@@ -104,3 +104,13 @@ def test_late_modules_are_those_from_the_threshold_on() -> None:
     model = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1, affine=False), nn.Linear(1, 1))
     assert surgery.late_modules(model, "1") == [model[1], model[2]]
     assert surgery.late_modules(model, "end") == []
+
+
+def test_views_into_a_buffer_have_the_layouts_of_tensors() -> None:
+    kernel = torch.zeros(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    tensors = [kernel, torch.zeros(5), torch.zeros(3, 2).T, torch.zeros(())]
+    sizes = torch.tensor([tensor.numel() for tensor in tensors])
+    views = surgery.views_into(torch.arange(4.0).repeat_interleave(sizes), tensors)
+    for i, (view, tensor) in enumerate(zip(views, tensors, strict=True)):
+        assert view.stride() == tensor.stride()
+        assert torch.equal(view, torch.full(tensor.shape, float(i)))

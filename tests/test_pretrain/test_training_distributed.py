@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.pretrain import equal, source, tiny
 from support.reporters import Recorder
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from fsbench.core import distributed as ranks
 from fsbench.core import seeding
@@ -84,13 +84,21 @@ class Deaf(Ranks):
         return True
 
 
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No gradient of another rank arrives."""
+    sent = SimpleNamespace(wait=lambda: None)
+    monkeypatch.setattr(distributed, "all_reduce", lambda flat, async_op: sent)
+
+
+@pytest.mark.usefixtures("deaf")
 def test_a_loss_term_counts_once_however_uneven_the_shares() -> None:
     inputs = torch.arange(7.0)
 
     def gradient(rows: slice, share: float, rank: Ranks) -> Tensor:
         model = nn.Linear(1, 1, bias=False).double()
         nn.init.constant_(model.weight, 3.0)
-        ctx = SimpleNamespace(model=model, parameters=dict(model.named_parameters()))
+        ctx = SimpleNamespace(parameters=dict(model.named_parameters()))
         loss = model(inputs[rows, None].double()).square().mean() + 5 * model.weight.square().sum()
         backward(ctx, rank, loss, share)  # type: ignore[arg-type]
         assert model.weight.grad is not None
@@ -102,6 +110,7 @@ def test_a_loss_term_counts_once_however_uneven_the_shares() -> None:
     assert torch.allclose(sum(parts), whole, rtol=1e-14)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("deaf")
 def test_ranks_draw_dropout_alone_and_everything_else_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
