@@ -5,11 +5,12 @@ its weight, True for the selected elements.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from pretrain.training.context import Context
 from pretrain.weights import surgery
@@ -83,11 +84,8 @@ def hold_at_zero(ctx: Context, keep: Masks) -> None:
     keep: bool masks, True where the weight stays. All plain weights take one multiplication; a
     reparametrized weight is assigned through its inverse.
     """
-    plain = [name for name in keep if name in ctx.parameters]
-    if plain:
-        weights = [surgery.get_weight(ctx.model, name) for name in plain]
-        torch._foreach_mul_(weights, mask_factors(keep[name] for name in plain))
-    for name in keep.keys() - set(plain):
+    multiply_masks({n: p for n, p in ctx.parameters.items() if n in keep}, keep)
+    for name in keep.keys() - ctx.parameters.keys():
         weight = surgery.get_weight(ctx.model, name)
         surgery.set_weight(ctx.model, name, weight * keep[name])
 
@@ -95,13 +93,21 @@ def hold_at_zero(ctx: Context, keep: Masks) -> None:
 @torch.no_grad()
 def mask_gradients(ctx: Context, keep: Masks) -> None:
     """Zero the gradients outside `keep`, so that no momentum builds up there."""
-    masked = [(ctx.parameters[n].grad, mask) for n, mask in keep.items() if n in ctx.parameters]
-    pairs = [(gradient, mask) for gradient, mask in masked if gradient is not None]
-    if pairs:
-        gradients, masks = zip(*pairs, strict=True)
-        torch._foreach_mul_(gradients, mask_factors(masks))
+    gradients = {n: p.grad for n, p in ctx.parameters.items() if n in keep}
+    multiply_masks({n: g for n, g in gradients.items() if g is not None}, keep)
 
 
-def mask_factors(masks: Iterable[Tensor]) -> list[Tensor]:
-    """Return bool masks as factors 0 and 1 without a copy; bool factors are ten times slower."""
-    return [mask.view(torch.uint8) for mask in masks]
+_factors: MutableMapping[Tensor, Tensor] = WeakTensorKeyDictionary()
+"""Masks, which never change, as factors: torch would multiply masks of bytes one by one."""
+
+
+def multiply_masks(tensors: Mapping[str, Tensor], masks: Masks) -> None:
+    """Multiply tensors by masks, in place and at once: by factors of their type and layout."""
+    factors: list[Tensor] = []
+    for name, tensor in tensors.items():
+        factor = _factors.get(masks[name])
+        if factor is None:
+            _factors[masks[name]] = factor = torch.empty_like(tensor).copy_(masks[name])
+        factors.append(factor)
+    if factors:
+        torch._foreach_mul_(list(tensors.values()), factors)
