@@ -13,9 +13,9 @@ of w and then multiplied by Psi'(v) (powerpropagation, section 3; weight compand
 are `raw`, `before_step` keeps v and Psi'(v), `after_step` rescales what the optimizer did.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,13 @@ from fsbench.core.errors import UsageError
 from pretrain.method import Method
 from pretrain.recipes.recipe import ActingOrder, Recipe
 from pretrain.training.context import Context, ParameterGroup
-from pretrain.weights.parametrizations import Elementwise, Originals, WeightMap, find_map
+from pretrain.weights.parametrizations import (
+    Elementwise,
+    Originals,
+    WeightMap,
+    apply_jointly,
+    find_map,
+)
 from pretrain.weights.surgery import get_weight, total_clamped
 
 
@@ -69,6 +75,9 @@ class Reparametrization(Method):
         """Register the maps, and log when an initial weight had to be moved into a map's range."""
         for module, mapping in zip(layer_modules(ctx), self.maps(ctx), strict=True):
             parametrize.register_parametrization(module, "weight", mapping)
+        if computes_jointly(ctx):
+            layers = list(iterate_maps(ctx))
+            ctx.model.register_forward_pre_hook(lambda *_: cache_weights(layers))
         weights = [f"{layer}.weight" for layer in ctx.roles.layers]
         names = tuple(name for name in weights if total_clamped(ctx.model, [name]))
         if names and not ctx.resumed:
@@ -106,12 +115,11 @@ class Reparametrization(Method):
             if group["effective_decay"]
         }
         terms: dict[float, tuple[list[Tensor], list[Tensor]]] = {}
-        for module, mapping, originals in iterate_maps(ctx) if rates else ():
-            for trained, direction in mapping.decay(module.weight, *originals):  # type: ignore[arg-type]
-                if id(trained) in rates and trained.grad is not None:
-                    gradients, directions = terms.setdefault(rates[id(trained)], ([], []))
-                    gradients.append(trained.grad)
-                    directions.append(direction)
+        for trained, direction in decay_directions(ctx) if rates else ():
+            if id(trained) in rates and trained.grad is not None:
+                gradients, directions = terms.setdefault(rates[id(trained)], ([], []))
+                gradients.append(trained.grad)
+                directions.append(direction)
         for rate, (gradients, directions) in terms.items():
             torch._foreach_add_(gradients, directions, alpha=rate)
 
@@ -122,6 +130,37 @@ class Reparametrization(Method):
             ctx.log((), 0.0, f"{total} elements were clamped to the range over the whole run")
         for module in layer_modules(ctx):
             parametrize.remove_parametrizations(module, "weight")
+
+
+def computes_jointly(ctx: Context) -> bool:
+    """Return whether one call computes all weights: on a GPU, of equal element-wise maps."""
+    if ctx.device.type == "cpu" or ctx.recipe.compile:
+        return False
+    maps = [mapping for _, mapping, _ in iterate_maps(ctx)]
+    # maps with scalars of their own are not equal, and a compiled network has fused kernels
+    scalars = {tuple(map(id, mapping.parameters())) for mapping in maps}
+    return len(scalars) == 1 and isinstance(maps[0], Elementwise)
+
+
+def cache_weights(layers: Sequence[tuple[nn.Module, WeightMap, Originals]]) -> None:
+    """Compute all weights by one call, into torch's cache of a step's parametrized weights."""
+    if parametrize._cache_enabled and not parametrize._cache:
+        weights = apply_jointly(layers[0][1], [v for _, _, (v,) in layers])
+        for (module, _, _), weight in zip(layers, weights, strict=True):
+            parametrize._cache[id(module), "weight"] = weight
+
+
+def decay_directions(ctx: Context) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield trained tensors with the gradient of weight decay on w by them."""
+    layers = list(iterate_maps(ctx))
+    weights = [cast("Tensor", module.weight) for module, _, _ in layers]
+    if computes_jointly(ctx):
+        trained, mapping = [v for _, _, (v,) in layers], layers[0][1]
+        directions = apply_jointly(lambda v, w: next(mapping.decay(w, v))[1], trained, weights)
+        yield from zip(trained, directions, strict=True)
+    else:
+        for weight, (_, mapping, originals) in zip(weights, layers, strict=True):
+            yield from mapping.decay(weight, *originals)
 
 
 class ElementwiseReparametrization(Reparametrization):

@@ -30,7 +30,7 @@ from pretrain.bases.reparametrization import Reparametrization, layer_modules
 from pretrain.methods.weight_compander import cifar_rows
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights.parametrizations import Originals, WeightMap
+from pretrain.weights.parametrizations import Originals, WeightMap, lay_out, memory_order
 
 PARALLEL = 1e-6
 """Directions whose cosine is within this of 1 are the same."""
@@ -42,6 +42,13 @@ def compute_lengths(weight: Tensor, per: str) -> Tensor:
     return cast("Tensor", torch.linalg.vector_norm(weight, dim=axes, keepdim=True))
 
 
+def normalize_units(g: Tensor, v: Tensor) -> Tensor:
+    """Return g v / |v| per output unit by torch's fused kernel: one on a GPU, in place of five."""
+    rows = v.permute(memory_order(v)).reshape(len(v), -1)
+    w, _ = torch._weight_norm_interface(rows, g.reshape(-1, 1), 0)
+    return lay_out(w.view(-1), v)
+
+
 class NormalizedMap(WeightMap):
     """The map g v / |v|; per: one g per `channel` or per `layer`."""
 
@@ -51,6 +58,8 @@ class NormalizedMap(WeightMap):
 
     def forward(self, *originals: Tensor) -> Tensor:
         g, v = originals
+        if v.device.type != "cpu" and self.per == "channel":
+            return normalize_units(g, v)
         return v * (g / compute_lengths(v, self.per))
 
     def right_inverse(self, weight: Tensor) -> Originals:

@@ -15,10 +15,12 @@ from torch.nn import functional
 
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
+from pretrain.bases import reparametrization
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.registry import compose_methods
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.weights import surgery
+from pretrain.weights.parametrizations import Elementwise
 
 A, B = 0.7, 0.8
 Trained = tuple[Tensor, ...]
@@ -133,6 +135,29 @@ def test_sgd_equals_a_plain_loop(case: str, decay: str, tmp_path: Path) -> None:
     for name, expected in loop.weights().items():
         torch.testing.assert_close(actual[name], expected, rtol=2e-3, atol=2e-5, msg=name)
     assert (loop.weights()["fc.weight"] - before).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("case", ELEMENTWISE)
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_one_call_of_a_map_does_what_a_call_per_layer_does(
+    case: str, optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of a GPU, on the CPU."""
+    states, calls = [], []
+    value = Elementwise.forward
+    monkeypatch.setattr(Elementwise, "forward", lambda *args: calls.append(1) or value(*args))
+    for jointly in (False, True):
+        monkeypatch.setattr(reparametrization, "computes_jointly", lambda ctx, j=jointly: j)
+        made = trainer(recipe(case, f"optimizer={optimizer}", "lr=0.01"), tmp_path / str(jointly))
+        made._open_epoch(STEPS)
+        calls.clear()
+        for _ in range(STEPS):
+            made._step(STEPS)
+        states.append((len(calls), tensors(made)))
+    (n, apart), (n_joint, joint) = states
+    assert (n, n_joint) == (STEPS * len(made.ctx.roles.layers), STEPS)
+    for name, weight in apart.items():
+        torch.testing.assert_close(joint[name], weight, rtol=1e-5, atol=1e-6, msg=name)
 
 
 @pytest.mark.parametrize("case", ELEMENTWISE)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from pretrain.methods.powerprop import PowerMap
 from pretrain.methods.weight_compander import FUNCTIONS, Compander
-from pretrain.methods.weight_norm import NormalizedMap
+from pretrain.methods.weight_norm import NormalizedMap, normalize_units
 from pretrain.weights import surgery
 
 RANGE = {"arctan": math.pi / 2, "arsinh": math.inf, "erf": 1.0}
@@ -199,3 +199,16 @@ def test_scaling_the_weight_changes_g_alone(per: str, tmp_path: Path) -> None:
     torch.testing.assert_close(surgery.get_weight(model, name), 0.5 * w)
     surgery.set_weight(model, name, -w)
     torch.testing.assert_close(v, -w)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_the_fused_kernel_is_the_map(layout: torch.memory_format) -> None:
+    """With its gradients and in the layout of v."""
+    v = torch.randn(6, 4, 3, 3, generator=torch.Generator().manual_seed(5)).double()
+    v = v.to(memory_format=layout).requires_grad_()
+    g = torch.linspace(0.5, 2, 6, dtype=torch.float64).view(6, 1, 1, 1).requires_grad_()
+    results = []
+    for w in (NormalizedMap("channel")(g, v), normalize_units(g, v)):
+        assert w.stride() == v.stride()
+        results.append((w, *torch.autograd.grad((w**3).sum(), (g, v))))
+    torch.testing.assert_close(*results)
