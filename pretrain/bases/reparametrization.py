@@ -54,6 +54,7 @@ class Reparametrization(Method):
     decay: Literal["w", "v"] = "w"
 
     RANK: ClassVar = ActingOrder.REPARAMETRIZATION
+    GRAPHS: ClassVar = False  # weights are new tensors in every step
 
     def maps(self, ctx: Context) -> Iterator[WeightMap]:
         """Yield a new map for every layer, in their order."""

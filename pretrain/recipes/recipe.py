@@ -90,7 +90,7 @@ class MethodSettings(Frozen):
     PAPER: its rows in papers. FULL, PILOT, REGIME, TOY: overrides of the base recipe of that scale,
     as `field -> value`; EVERY: of all; `regime` has those of FULL too. NEUTRAL: settings where it
     equals `normal` bit for bit, or the reason why there are none. RANK: its place among combined
-    methods. SOURCE: paper and official code.
+    methods. SOURCE: paper and official code. GRAPHS: CUDA graphs may replay a step (compile=true).
     """
 
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
@@ -102,6 +102,7 @@ class MethodSettings(Frozen):
     NEUTRAL: ClassVar[Neutral] = "not declared"
     RANK: ClassVar[ActingOrder]
     SOURCE: ClassVar[str]
+    GRAPHS: ClassVar[bool] = True
     NAME: ClassVar[str] = ""
     CODE: ClassVar[str] = ""
 

@@ -149,7 +149,9 @@ class Trainer:
         with self.cost.event():
             ctx.call("setup")
         if self.recipe.compile:
-            ctx.forward = torch.compile(ctx.model, dynamic=False)
+            replays = ctx.device.type == "cuda" and all(m.GRAPHS for m in self.recipe.methods)
+            mode = "reduce-overhead" if replays else None  # CUDA graphs
+            ctx.forward = torch.compile(ctx.model, dynamic=False, mode=mode)
         if saved is None:
             copy_first_rank(ctx, self.ranks)
             self.watch(ctx)
