@@ -1,0 +1,52 @@
+"""A training step launches little more on a GPU than a bare loop, and never waits for it."""
+
+from functools import cache
+
+import pytest
+from benchmarks.launches import COUNTED, PAIR, count_bare_step, count_step
+from benchmarks.methods import Network
+
+from fsbench.core.distributed import ALONE, Ranks
+from pretrain import METHODS
+from pretrain.bases.reparametrization import Reparametrization
+from pretrain.method import hooks_of
+from pretrain.training.episodes import MetaLearner
+
+TINY = Network("toy_resnet", 8, 8, width=2)
+MOST = 1.15
+"""Largest number of launches over those of a bare loop."""
+COMPUTES = {"training_step", "loss_term"}
+STEP = {"after_backward", "before_step", "after_step"}
+
+
+def changes_only_weights(name: str) -> bool:
+    """Whether a method acts in a step, and only on gradients or weights."""
+    method = METHODS.load(name)
+    hooks = {*hooks_of(method)}
+    return not (hooks & COMPUTES or issubclass(method, Reparametrization)) and bool(hooks & STEP)
+
+
+@cache
+def bare_launches() -> float:
+    return count_bare_step("normal").launches
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [
+        ("normal", ALONE),
+        ("normal", PAIR),
+        *((name, ALONE) for name in METHODS.names() if changes_only_weights(name)),
+    ],
+)
+def test_a_step_launches_little_more_than_a_bare_loop(name: str, ranks: Ranks) -> None:
+    assert count_step(name, ranks=ranks, steps=1).launches <= MOST * bare_launches()
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_no_step_waits_for_the_gpu(name: str) -> None:
+    if issubclass(METHODS.load(name), MetaLearner):
+        pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
+    counts = count_step(name, TINY)
+    assert counts.waits == 0
+    assert 0 < counts.copies <= 2
