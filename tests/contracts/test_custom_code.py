@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support import fakes
+from support.cases import read_cases
 from support.cli import CommandLine
 from torch import nn
 
@@ -25,23 +26,8 @@ STATED: dict[str, Any] = {"input_size": 32, "mean": "imagenet", "std": "imagenet
 QUICK: dict[str, Any] = {"episodes": 4, "input_size": 32, "progress": False}
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
 TASK = ("-t", "toy_tiles:2w2s", "--episodes", "4")
-HEAD_TEXT = """from protocols.episodic.centroid import nearest_centroid
-def mine(settings, support):
-    return nearest_centroid(support.mean(dim=2))
-"""
-NETWORK_TEXT = """from torch import nn
-class Net(nn.Sequential):
-    input_size, mean, std = 32, 'half', 'half'
-def make(width=8):
-    return Net(nn.Conv2d(3, width, 5), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-"""
-METHOD_TEXT = """from typing import ClassVar
-from pretrain.method import HOOKS, Method
-from pretrain.recipes.recipe import ActingOrder
-class Still(Method):
-    lam: float = 1.0
-    SOURCE: ClassVar = 'none'
-    RANK: ClassVar = ActingOrder.STEP"""
+CODE = read_cases("code")
+HEAD_TEXT, NETWORK_TEXT, METHOD_TEXT = (CODE[name] for name in ("head", "network", "method"))
 BROKEN = {
     "method": (
         "from pretrain.recipes.recipe import ActingOrder\nRANK = ActingOrder.LAST",

@@ -7,7 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
+from support.cases import read_cases
 from support.imports import LAYERS, PACKAGES, ROOT, circles, imports, layer_package, modules, tree
+
+CASES = read_cases("pages")
 
 SIBLINGS = (
     frozenset({"pretrain", "protocols"}),
@@ -15,23 +18,6 @@ SIBLINGS = (
 )
 """Packages of one layer that do not import each other."""
 
-FILE_PROTOCOLS = {
-    "block_size": ("protocols",),
-    "evaluate": ("protocols.probes",),
-    "check": ("fsbench.backbones.sources",),
-    "evaluate_block": ("protocols",),
-    "evaluate_piece": ("protocols",),
-    "fit": ("protocols.episodic",),
-    "load": ("fsbench.backbones.sources",),
-    "make": ("leaderboard.render",),
-    "piece_size": ("protocols",),
-    "prepare": ("protocols.episodic",),
-    "roles": ("fsbench.backbones.architectures",),
-    "measure": ("fsbench.claims",),
-    "run": ("protocols.analyses",),
-    "Settings": ("protocols.episodic",),
-}
-"""Names that every file of a package must define; they are not counted there."""
 
 FORBIDDEN = (
     "asked", "each", "found", "given", "held", "kept", "known", "like", "look", "own", "seen",
@@ -99,7 +85,7 @@ def test_a_public_name_means_one_thing() -> None:
     owners: dict[str, list[str]] = defaultdict(list)
     for module in modules():
         for name in definitions(module):
-            packages = tuple(f"{package}." for package in FILE_PROTOCOLS.get(name, ()))
+            packages = tuple(f"{package}." for package in CASES["repeated"].get(name, ()))
             if not (packages and module.startswith(packages)):
                 owners[name].append(module)
     repeated = {name: where for name, where in owners.items() if len(where) > 1}
@@ -139,17 +125,7 @@ def test_random_numbers_come_from_seeding_only() -> None:
         assert not used, f"{path} uses {used}: use fsbench.core.seeding"
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import leaderboard.render.terminal",
-        "import leaderboard.methods, leaderboard.site.page",
-        "from fsbench.cli.main import build; build()",
-        "from fsbench.data.catalog import all_facts; all_facts()",
-        "import leaderboard.figures, fsbench.core.plotting",
-        "from fsbench.core.specs import FITTED; [FITTED.load(n) for n in ('ridge', 'logistic')]",
-    ],
-)
+@pytest.mark.parametrize("statement", CASES["light"])
 def test_light_imports_do_not_load_heavy_libraries(statement: str) -> None:
     heavy = {"torch", "timm", "pyarrow", "matplotlib", "sklearn", "datasets"}
     check = f"{statement}; import sys; print(sorted({heavy} & set(sys.modules)))"

@@ -8,10 +8,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from support.cases import read_cases
 from support.imports import PACKAGES, ROOT
 from support.readme import DOCUMENTS
 
 from pretrain.recipes.registry import recipe_names
+
+CASES = read_cases("pages")
 
 PAGES = {*DOCUMENTS, *(path.name for path in ROOT.glob("*.md"))} - {"CHANGELOG.md"}
 """Documents of what is, not of what was."""
@@ -146,26 +149,7 @@ def test_comments_name_modules_that_exist() -> None:
     assert dead.keys() <= {"tests/contracts/test_names.py"}, dead
 
 
-@pytest.mark.parametrize(
-    ("present", "dead"),
-    [
-        ("fsbench/core/errors.py", "core/power.py"),
-        ("test_layers.py", "no_such_layers.py"),
-        ("pretrain/methods/NAME.py", "nobody/NAME.py"),
-        ("fsbench/core", "fsbench/cores"),
-        ("leaderboard/", "nowhere/entries"),
-        ("pilot/normal", "pilot/abnormal"),
-        ("board.json", "boards.json"),
-        ("load(request)", "load(no_such_request)"),
-        ("read_record()", "make_nothing()"),
-        ("FsbenchError", "FsbenchMistake"),
-        ("n_query", "n_queries_of_all"),
-        ("Backbone.from_module", "Backbone.of_lore"),
-        ("fsbench.evaluate", "fsbench.evaluat"),
-        ("fsbench.evaluate(data=1)", "fsbench.evaluate(datum=1)"),
-        ("torch.load(weights_only=True)", "torch.lode"),
-    ],
-)
+@pytest.mark.parametrize(("present", "dead"), CASES["names"])
 def test_a_name_that_does_not_exist_is_reported(present: str, dead: str) -> None:
     assert find_dead("README.md", f"`{present}`, `{dead}`") == [dead]
     text = "<!-- file: power.py --> --adapt py:power.py:mean, --adapt py:nobody.py:mean"

@@ -9,69 +9,12 @@ from typing import Any
 
 import pytest
 from support import fakes
+from support.cases import read_cases
 
-METHOD = '''"""Two steps: plain training under another name."""
-from typing import ClassVar
-from pretrain.method import Method
-from pretrain.recipes.recipe import ActingOrder
-
-class TwoStep(Method):
-    """No settings."""
-
-    SOURCE: ClassVar = "none"
-    RANK: ClassVar = ActingOrder.ROUND
-    NEUTRAL: ClassVar = {}
-    TOY: ClassVar = {"plan.rounds": 1, "plan.epochs": 1, "plan.epoch_images": 128}
-'''
-HEAD = '''"""Episodic head `nearest_median`: the class with the nearest median feature."""
-from fsbench.core.specs import FittedSpec
-from protocols.episodic.centroid import nearest_centroid
-from protocols.heads.fitted import make_protocol
-
-ADAPTATION = "nearest_median"
-
-class NearestMedianSettings(FittedSpec):
-    """No setting but `normalize`."""
-
-def fit(settings, support):
-    return nearest_centroid(support.median(dim=2).values)
-
-block_size, evaluate_block = make_protocol(fit)
-'''
-DATASET = '''"""Toy target of a plug-in."""
-from fsbench.data.toy import Style, make_toy, TARGET_PAIRS
-
-FACTS, load = make_toy("toy_rings", "Toy of a plug-in", Style(tiles=2), TARGET_PAIRS[8:])
-'''
-SOURCE = '''"""A single convolution with random weights."""
-from torch import nn
-from fsbench.backbones.preprocessing import Preprocessing
-from fsbench.backbones.sources import LoadedNetwork
-
-FORM, PREFIX = "echo:NAME", "echo:"
-
-def load(request):
-    layers = nn.Conv2d(3, 6, 5), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    stated = Preprocessing.stated("echo", input_size=32, mean=(0.5,) * 3, std=(0.5,) * 3)
-    return LoadedNetwork(nn.Sequential(*layers), "echo", "global average pooling", stated)
-'''
-ANALYSIS = '''"""How many parameters a network has."""
-from fsbench.core.schema import Finding, Measure
-from protocols.analyses.inputs import AnalysisSettings
-
-SOURCE, NEEDS, SETTINGS = "none", (), AnalysisSettings
-
-def run(inputs, settings, report):
-    n = sum(p.numel() for p in inputs.backbone.module.parameters())
-    return Finding(measures=(Measure(name="parameters", value=n),))
-'''
-FILES = {
-    ("fsbench.methods", "two_step"): METHOD,
-    ("fsbench.heads", "nearest_median"): HEAD,
-    ("fsbench.datasets", "toy_rings"): DATASET,
-    ("fsbench.sources", "echo"): SOURCE,
-    ("fsbench.analyses", "count_parameters"): ANALYSIS,
-}
+CODE = read_cases("code")["plugins"]
+FILES = {(group, name): text for key, text in CODE.items() for group, name in [key.split()]}
+METHOD = FILES["fsbench.methods", "two_step"]
+HEAD = FILES["fsbench.heads", "nearest_median"]
 CALLS = """
 import json, sys
 from fsbench.cli.main import run

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import fakes
 from support import site as fakes_site
+from support.cases import read_cases
 from support.cli import CommandLine
 from support.fakes import DECLARATION
 
@@ -23,6 +24,8 @@ from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
+
+CASES = read_cases("boards")
 
 COSTS = {"steps": 1, "samples": 1, "flops": 1, "seconds": 1.0, "peak_memory_bytes": 0}
 SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]
@@ -134,18 +137,7 @@ def test_results_hold_every_recipe_and_its_control(name: str, scale: str) -> Non
     assert recipe_of(trained(both)) == both
 
 
-@pytest.mark.parametrize(
-    ("facts", "made", "network", "machine"),
-    [
-        ({}, {}, ["--model=run:runs/a"], ["--threads=1", "--device=cpu"]),
-        (
-            {"source": "file", "ref": "w.pt", "architecture": "resnet18", "random_init": 4},
-            {"threads": 3, "device": "NVIDIA H100", "batch_size": 7},
-            ["--model=w.pt", "--arch=resnet18", "--random-init=4"],
-            ["--threads=3", "--device=cuda", "--batch-size=7"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("facts", "made", "network", "machine"), CASES["commands"])
 def test_commands_name_weights_specs_and_machine(
     facts: dict[str, Any], made: dict[str, Any], network: list[str], machine: list[str]
 ) -> None:

@@ -2,23 +2,15 @@
 
 import pytest
 import torch
+from support.cases import read_cases
 
 from fsbench.core import process
 from fsbench.core.errors import UsageError
 
+CASES = read_cases("backbones")
 
-@pytest.mark.parametrize(
-    ("gpus", "name", "expected"),
-    [
-        (0, "auto", "cpu"),
-        (0, "cpu", "cpu"),
-        (2, "auto", "cuda:0"),
-        (2, "cuda", "cuda:0"),
-        (2, "cuda:1", "cuda:1"),
-        *((0, name, "") for name in ("cuda", "mps", "gpu", "")),
-        (1, "cuda:1", ""),
-    ],
-)
+
+@pytest.mark.parametrize(("gpus", "name", "expected"), CASES["devices"])
 def test_devices_by_name(
     gpus: int, name: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,30 +196,7 @@ def test_torchvision_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert facts.architecture == f"squeezenet1_1.{weights.name}"
 
 
-OWN_NETS = """
-import torch
-
-class Net(torch.nn.Module):
-    input_size, mean, std = 16, (0.1, 0.1, 0.1), (0.5, 0.5, 0.5)
-
-    def __init__(self, width: int = 4, scale=1.0, pool=True, name="a"):
-        assert (type(width), type(scale), type(pool)) == (int, float, bool), (width, scale)
-        super().__init__()
-        self.trunk, self.name = torch.nn.Linear(3, width), name
-
-    def forward(self, x):
-        return self.trunk(x.mean((2, 3))).relu()
-
-class Maps(Net):
-    def forward(self, x):
-        return x
-
-def number():
-    return 3
-
-def wide(width):
-    return Net(width)
-"""
+OWN_NETS = read_cases("code")["own_nets"]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import read_cases
 from support.cli import CommandLine
 from support.pretrain import source, tiny
 from support.protocols import describe_images
@@ -16,7 +17,7 @@ from fsbench.core.schema import Analysis
 from pretrain.training.loop import train_recipe
 from protocols.analyses import margins
 
-CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0")
+CASES = read_cases("data")
 
 
 @pytest.fixture(scope="module")
@@ -130,19 +131,7 @@ def test_meta_learners_and_other_backbones_have_no_head_for_the_source(
     assert "meta-learners and other backbones" in cli(*command, "knn_depth", code=2).err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ((*CONTROL, "--what", "margins", "--source", "tiny"), "no classifier of a source"),
-        (("-m", "RUN", "--random-init", "0", "--what", "hessian"), "no classifier of a source"),
-        (("-m", "RUN", "--what", "balancedness"), "leave balancedness out"),
-        (("-m", "RUN", "--what", "margin"), "did you mean 'margins'"),
-        (("-m", "RUN", "--what", "margins", "--set", "margins.smalest=4"), "use 'smallest'"),
-        (("-m", "RUN", "--what", "margins", "--set", "margins.smallest=0"), "greater than"),
-        (("-m", "RUN", "--what", "margins", "--set", "hessian.top=3"), "margins.FIELD"),
-        (("-m", "RUN", "--what", "margins", "--set", "smallest=3"), "write NAME.SETTING=VALUE"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "text"), CASES["analyses"])
 def test_refusals_come_before_any_record(
     arguments: tuple[str, ...], text: str, runs: dict[str, str], tmp_path: Path, cli: CommandLine
 ) -> None:

@@ -7,10 +7,13 @@ import pytest
 from pydantic import ValidationError
 from support import fakes
 from support import methods as fakes_methods
+from support.cases import read_cases
 
 from fsbench.core.schema import BackboneFacts, Training
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.registry import compose_methods, control_recipe, load_recipe, recipe_names
+
+CASES = read_cases("boards")
 
 
 def train(recipe: Recipe) -> Training:
@@ -36,18 +39,7 @@ def test_the_controls_of_recipes_are_matched_and_plain() -> None:
         assert ours.conditions() == plain.conditions(), name
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"lr": 0.2},
-        {"plan": {"stages": [{}], "rounds": 1, "epochs": 12}},
-        {"schedule": "single_cycle"},
-        {"architecture": "other"},
-        {"loader": "full_batch"},
-        {"source_fingerprint": "0" * 64},
-        {"new_field": None},
-    ],
-)
+@pytest.mark.parametrize("changes", CASES["conditions"])
 def test_any_other_difference_is_other_conditions(changes: dict[str, Any]) -> None:
     plain, other = fakes_methods.training(), fakes_methods.training("llf", **changes)
     assert other.conditions() != plain.conditions()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import fakes
+from support.cases import read_cases
 from support.cli import CommandLine
 from support.fakes import DECLARATION, add_entry
 from support.reading import read
@@ -25,6 +26,8 @@ from leaderboard.record import BoardFile, Column
 from leaderboard.repository import ABOUT, init_board
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
+
+CASES = read_cases("boards")
 
 SETS = ("flowers102", "cub200", "aircraft", "mit67", "dogs")
 
@@ -91,18 +94,7 @@ def test_a_frozen_board_that_was_changed_is_refused(
     assert "restore the file" in caught.value.fix
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"frozen": "a" * 64}, "was changed: its digest differs"),
-        ({"frozen": None}, "was changed: its digest differs"),
-        ({"version": 9}, "knows cdfsl-2, transfer-2, transfer-3"),
-        ({"date": None}, "has a version, a date and columns"),
-        ({"columns": None}, "has a version, a date and columns"),
-        ({"version": None, "frozen": None}, "has a version, a date and columns"),
-        ({"episodes": {"linear": 60}}, "the episodes of its specs"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), CASES["versions"])
 def test_a_version_is_whole_and_known(board: Path, changes: Content, message: str) -> None:
     edit(board, lambda content: content.update(changes))
     with pytest.raises(ValidationFailed, match=message):

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import fakes
 from support import site as fakes_site
+from support.cases import read_cases
 from support.pages import Elements
 from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
 
@@ -149,29 +150,13 @@ def test_guarded_text_is_no_formula_and_loses_nothing(text: str) -> None:
     assert shown in {text, "'" + text}
 
 
-ESCAPED = {
-    escape_markdown: {
-        "a|b": r"a\|b",
-        "<script>": "&lt;script&gt;",
-        "[x](javascript:y)": r"\[x\](javascript:y)",
-        "two\nlines": "two lines",
-        "*_`#": r"\*\_\`\#",
-    },
-    escape_latex: {
-        "a&b_c%d$e#f": r"a\&b\_c\%d\$e\#f",
-        r"{\}": r"\{\textbackslash{}\}",
-        "a--b": "a-{}-b",
-        "``x''": "`{}`x'{}'",
-        "é ß 日": "é ß 日",
-        "[3pt]": "{[}3pt]",
-        "a\n\nb": "a b",
-    },
-}
+ESCAPED = read_cases("pages")["escaped"]
 
 
-@pytest.mark.parametrize("escape", ESCAPED, ids=lambda escape: escape.__name__)
+@pytest.mark.parametrize("escape", [escape_markdown, escape_latex])
 def test_text_is_shown_as_it_is(escape: Callable[[str], str]) -> None:
-    assert {text: escape(text) for text in ESCAPED[escape]} == ESCAPED[escape]
+    expected = ESCAPED[escape.__name__]
+    assert {text: escape(text) for text in expected} == expected
 
 
 def test_markdown_has_as_many_columns_in_every_row() -> None:

@@ -10,6 +10,7 @@ import pytest
 import timm
 import torch
 from support.affine import SIDE, ours, plain, spec, toy_inputs
+from support.cases import read_cases
 from torch import Tensor, nn
 
 from fsbench import backbones, evaluate
@@ -39,6 +40,8 @@ from protocols.episodic.affine import (
     piece_size,
 )
 from protocols.heads.scoring import make_episode_records
+
+CASES = read_cases("heads")
 
 needs_bfloat16 = pytest.mark.skipif(
     not has_bfloat16_kernels(), reason="oneDNN has no bfloat16 kernels for this processor"
@@ -287,18 +290,7 @@ def test_frozen_convolutions_equal_those_of_torch(
         torch.testing.assert_close(to_mine, to_right, rtol=bound, atol=bound)
 
 
-@pytest.mark.parametrize(
-    ("geometry", "side", "parts"),
-    [
-        ((3, 1, 1), 2, 1),
-        ((3, 2, 1), 4, 4),
-        ((1, 2, 0), 8, 1),
-        ((3, 1, 1), 3, 0),
-        ((1, 1, 0), 2, 0),
-        ((1, 2, 1), 4, 0),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("geometry", "side", "parts"), CASES["products"])
 def test_small_maps_and_strides_become_products(
     geometry: tuple[int, int, int], side: int, parts: int
 ) -> None:

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from support.cases import read_cases
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -12,6 +13,8 @@ from fsbench.core.specs import HeadSpec
 from protocols.heads.gram import UntrainedHeads, build_gram
 from protocols.heads.recurrence import CHUNK_STEPS, split_into_chunks
 from protocols.heads.sgd import train_heads
+
+CASES = read_cases("heads")
 
 WAY = 5
 
@@ -73,18 +76,7 @@ def ours(case: Case, spec: HeadSpec, dtype: torch.dtype = torch.float64) -> Tens
     return heads.logits(build_gram(query, support, start))
 
 
-@pytest.mark.parametrize(
-    ("k", "dim", "epochs"),
-    [
-        (1, 3, 100),  # 5 support rows above D, all epochs
-        (1, 64, 100),
-        (5, 16, 100),  # 25 above D
-        (5, 128, 100),
-        (20, 32, 3),  # two chunks an epoch, the last one partly filled
-        (20, 256, 3),
-        (50, 48, 2),  # a last batch of 2
-    ],
-)
+@pytest.mark.parametrize(("k", "dim", "epochs"), CASES["sizes"])
 def test_float64_equals_the_sgd_loop(k: int, dim: int, epochs: int) -> None:
     data, spec = case(k, dim, epochs), HeadSpec(epochs=epochs)
     for episode, logits in enumerate(ours(data, spec)):
@@ -92,19 +84,7 @@ def test_float64_equals_the_sgd_loop(k: int, dim: int, epochs: int) -> None:
         assert (logits - expected).abs().max() <= 1e-9 * expected.abs().max()
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"momentum": 0.0, "dampening": 0.0},
-        {"momentum": 0.5, "dampening": 1.0},
-        {"weight_decay": 0.3, "lr": 0.1},
-        {"weight_decay": 0.0},
-        {"batch_size": 1},
-        {"batch_size": 7},
-        {"batch_size": 100},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("fields", CASES["linear"])
 def test_every_setting_equals_the_sgd_loop(fields: dict[str, Any]) -> None:
     data = case(k=4, dim=24, epochs=12)
     spec = HeadSpec.model_validate({"epochs": 12, **fields})

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from support.cases import read_cases
 from support.protocols import noise, separable, target
 from torch import nn
 
@@ -22,6 +23,8 @@ from protocols.probes.linear import (
     ProbeTraining,
     evaluate_linear_probe,
 )
+
+CASES = read_cases("heads")
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
@@ -67,18 +70,7 @@ def reference(
     return heads
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"label_smoothing": 0.1},
-        {"momentum": 0.0, "weight_decay": 0.05},
-        {"batch_size": 7},
-        {"schedule": "cosine"},
-        {"seed": 1},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("fields", CASES["probe"])
 def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
     spec = ProbeSpec.model_validate({"epochs": 8, **fields})
     start = draw_linear_init(X.shape[1], 7, "probe-init", spec.seed, DATASET.name)
