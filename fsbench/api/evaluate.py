@@ -181,10 +181,9 @@ class TargetSets:
     def __init__(
         self, request: EvaluationRequest, machine: Machine, report: Reporter, device: str = "cpu"
     ) -> None:
-        folder, roots = machine.cache_folder, machine.roots
-        self.features = features.FeatureStore(
-            folder, machine.batch_size, machine.decoding_threads, device, report
-        )
+        folder, roots, limit = machine.cache_folder, machine.roots, machine.cache_limit
+        numbers = machine.batch_size, machine.decoding_threads
+        self.features = features.FeatureStore(folder, *numbers, device, report, limit)
         self.describe = cache(partial(data.describe_dataset, cache=folder, report=report))
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
         self.datasets = {key: data.load_target(key[0], roots, key[1], folder) for key in keys}

@@ -193,6 +193,12 @@ class Machine(ReferenceOptions):
     cache: str | Path | None = option(
         None, "Machine", "Folder for cached features and images (default: FSBENCH_CACHE)."
     )
+    cache_size: Annotated[float, Interval(gt=0)] | None = option(
+        None,
+        "Machine",
+        "GB of cached features and target images, beyond which those used longest ago are deleted "
+        "(default: a tenth of the disk).",
+    )
     device: str = option("auto", "Machine", "auto, cpu, cuda, cuda:N or mps.")
     threads: Count | None = option(None, "Machine", "CPU threads of torch; results state them.")
     batch_size: Annotated[int, Interval(ge=2, le=4096)] | None = option(
@@ -219,6 +225,13 @@ class Machine(ReferenceOptions):
         from fsbench.core.io import cache_folder, open_cache
 
         return open_cache(cache_folder(self.cache))
+
+    @property
+    def cache_limit(self) -> float:
+        """Return the bytes that features and target images may take in the cache."""
+        from fsbench.core.io import limit_cache
+
+        return limit_cache(self.cache_folder, self.cache_size)
 
 
 @dataclass(frozen=True, kw_only=True)

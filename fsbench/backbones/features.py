@@ -5,6 +5,8 @@ are the same for one torch version, CPU capability, thread count and block size
 (protocols/README.md, "Determinism and numerics").
 """
 
+import math
+import shutil
 import statistics
 import time
 from collections import deque
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL
 import torch
 from numpy.typing import NDArray
 
@@ -24,7 +27,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.cost import describe_cost
 from fsbench.backbones.kernels import PRECISION, exact_float32, has_bfloat16, memory_layout
 from fsbench.core import process
-from fsbench.core.arrays import META, ArrayWriter, load_array
+from fsbench.core.arrays import META, ArrayWriter, evict_arrays, load_array
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import read_sealed
@@ -41,6 +44,10 @@ VERSION = 1
 """Version of the computation from image to features; a new one invalidates old caches."""
 LIBRARIES = ("timm", "torchvision", "transformers", "open_clip_torch")
 """Libraries whose code is a part of some backbones: with equal weights it may compute otherwise."""
+EVICTED_KINDS = ("features", "images")
+"""Folders of the cache with a limit."""
+DECODED = 64
+"""Images that a thread decodes at once, to keep them."""
 NOTHING_MISSING = -1
 """What the first rank tells the others when features are complete, in place of finished rows."""
 
@@ -64,20 +71,24 @@ class FeatureRequest:
 
 
 def blocks(
-    request: FeatureRequest, size: int, starts: range, workers: int
+    request: FeatureRequest, size: int, starts: range, workers: int, decoded: Pixels | None = None
 ) -> Iterator[tuple[int, int, Pixels]]:
     """Yield (index of the first image, number of images, pixels (size, 3, s, s)) per block.
 
-    starts: the first images of the blocks. Pixels are channels last. A block holds the `size`
-    images from its first one on, padded with black images behind the last one of the data set. Each
-    thread decodes a whole block: threads that share one would wait for each other. Raises DataError
-    naming a corrupt image.
+    starts: the first images of the blocks; decoded: all pixels (N, s, s, 3), if at hand. A block
+    holds the `size` images from its first one on, padded with black ones behind the last one of the
+    data set. Each thread decodes a whole block: threads that share one would wait for each other.
+    Raises DataError naming a corrupt image.
     """
     dataset, n, ahead = request.dataset, len(request.dataset), max(2, workers)
 
     def decode(start: int) -> Pixels:
         indices = range(start, min(start + size, n))
-        return crop_centres(map(dataset.image, indices), request.image, size)
+        if decoded is None:
+            return crop_centres(map(dataset.image, indices), request.image, size)
+        block = np.zeros((size, *decoded.shape[1:]), np.uint8)
+        block[: len(indices)] = decoded[start : start + size]
+        return block.transpose(0, 3, 1, 2)
 
     with ThreadPoolExecutor(max(1, workers)) as pool:
         waiting = deque(pool.submit(decode, start) for start in starts[:ahead])
@@ -99,7 +110,8 @@ def feature_block_size(dim: int, input_size: int) -> int:
 class FeatureStore:
     """Store of features by content: <cache>/features/<key>, float32 (N, D), see core/arrays.py.
 
-    batch_size: at least 2; None for `feature_block_size`; workers: decoding threads. Only
+    batch_size: at least 2; None for `feature_block_size`; workers: decoding threads; limit: bytes
+    of features and decoded images together, beyond which those used longest ago are deleted. Only
     batch_size is part of the key.
     """
 
@@ -108,6 +120,7 @@ class FeatureStore:
     workers: int = 2
     device: str = "cpu"
     report: Reporter = SILENT
+    limit: float = math.inf
 
     def get(self, request: FeatureRequest, ranks: Ranks = ALONE) -> Features:
         """Return the features (N, D) float32 of all images in data set order; extract if missing.
@@ -144,8 +157,6 @@ class FeatureStore:
 
     def describe(self, request: FeatureRequest) -> dict[str, Any]:
         """Describe all that the bits of the features depend on."""
-        import PIL
-
         facts = request.backbone.facts
         installed = [name for name in LIBRARIES if list(metadata.distributions(name=name))]
         fields = ("weights_hash", "architecture", "features", "mean", "std")
@@ -198,6 +209,35 @@ class FeatureStore:
             speed, size = self.block_size(request) / max(median, 1e-9), request.image.input_size
             about["cost"] = describe_cost(request.backbone, size, speed, self.device).model_dump()
         writer.finish(about)
+        evict_arrays(self.cache, EVICTED_KINDS, self.limit)
+
+    def decode(self, request: FeatureRequest) -> Pixels | None:
+        """Return the pixels (N, s, s, 3) of all images, decoded once for all backbones.
+
+        None for images that are not stored, or would take more than half of the limit or of what
+        the disk has left. Raises DataError for a corrupt image.
+        """
+        n, side = len(request.dataset), request.image.input_size
+        if not request.fingerprint:
+            return None
+        if 6 * n * side**2 > min(self.limit, shutil.disk_usage(self.cache).free):
+            return None
+        image = request.image.model_dump(mode="json")
+        about = {"data": request.fingerprint, "image": image, "pillow": PIL.__version__}
+        folder = self.cache / "images" / digest({**about, "version": VERSION})
+        shape = (n, side, side, 3)
+
+        def write() -> None:
+            writer = ArrayWriter(folder, shape, np.uint8)
+            starts, workers = range(writer.rows, n, DECODED), self.workers
+            workers *= process.count_local_ranks()  # the other ranks wait
+            with self.report.task(f"{request.dataset.name} images", n, "images", writer.rows) as go:
+                for _, count, pixels in blocks(request, DECODED, starts, workers):
+                    writer.write(pixels[:count].transpose(0, 2, 3, 1))
+                    go(count)
+            writer.finish({**about, "dataset": request.dataset.name})
+
+        return load_array(folder, shape, write, self.report).values
 
     def rows(
         self,
@@ -230,7 +270,8 @@ class FeatureStore:
         Raises as `rows`.
         """
         backbone, size = request.backbone, self.block_size(request)
-        for start, n, pixels in blocks(request, size, starts, self.workers):
+        decoded = self.decode(request) if starts else None
+        for start, n, pixels in blocks(request, size, starts, self.workers, decoded):
             started = time.monotonic()
             rows = compute_features(backbone, pixels, self.device)
             if seconds is not None:

@@ -5,7 +5,10 @@ from pathlib import Path
 from fsbench.api.options import AnalysisOptions
 from fsbench.cli import console, options
 
-FEATURES = ("name", "pool", "layers", "features", "mean", "std", "dtype", "batch_size", "workers")
+FEATURES = (
+    *("name", "pool", "layers", "features", "mean", "std", "dtype"),
+    *("batch_size", "workers", "cache_size"),
+)
 """Options of an evaluation that no analysis has: each measures the network as it was trained."""
 
 

@@ -4,8 +4,11 @@ from fsbench.api.options import Machine, PretrainOptions
 from fsbench.cli import console, options
 from fsbench.core.options import split_values
 
+EVALUATION = ("batch_size", "workers", "cache_size")
+"""Options of features, which training does not have."""
 
-@options.command("pretrain", PretrainOptions, without=("batch_size", "workers"), has_config=True)
+
+@options.command("pretrain", PretrainOptions, without=EVALUATION, has_config=True)
 def pretrain(chosen: PretrainOptions, as_json: options.Json = False) -> None:
     """Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its reference.
 

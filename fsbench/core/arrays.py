@@ -2,14 +2,17 @@
 
 Layout: <folder>/array.npy, and <folder>/meta.json with the number of finished rows, their sha-256
 and what they are about. The array grows in <folder>.partial, which is renamed when complete. Who
-computes it holds <folder>.lock. Nothing is flushed: after a power failure the hash reveals it.
+computes it holds <folder>.lock, and who maps it a shared lock of meta.json. `evict_arrays` deletes
+what nobody locks. Nothing is flushed: after a power failure the hash reveals it.
 """
 
 import hashlib
+import os
 import shutil
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -21,7 +24,7 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.io import read_sealed, write_sealed
 from fsbench.core.progress import Reporter
 
-ARRAY, META = "array.npy", "meta.json"
+ARRAY, META, LOCK = "array.npy", "meta.json", ".lock"
 MARK_SECONDS = 1.0
 """Seconds between marks: the work that a killed run may lose."""
 
@@ -37,12 +40,17 @@ class CachedArray(NamedTuple):
 def read_array(
     folder: Path, shape: tuple[int, ...], mode: Literal["c", "r+"] = "c"
 ) -> CachedArray | None:
-    """Map the array of a folder, copied on write by default; None if it is missing or damaged."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
+    """Map the array of a folder, copied on write by default; None if it is missing or damaged.
+
+    No eviction takes the folder as long as the array exists.
+    """
+    with suppress(OSError, ValueError, LookupError, TypeError), ExitStack() as stack:
+        stack.enter_context(use_folder(folder))
         meta = read_sealed(folder / META)
         array = np.load(folder / ARRAY, mmap_mode=mode)
         done = hashlib.sha256(np.ascontiguousarray(array[: meta["rows"]]).data)
         if array.shape == shape and done.hexdigest() == meta["sha256"]:
+            weakref.finalize(array, stack.pop_all().close)
             return CachedArray(array, meta["rows"], done)
     return None
 
@@ -67,10 +75,69 @@ def load_array(
 
 
 @contextmanager
+def use_folder(folder: Path, *, to_evict: bool = False) -> Iterator[None]:
+    """Mark a folder as used now, and keep evictions away; or, `to_evict`, keep users away.
+
+    Raise OSError if the folder is missing or kept from this use.
+    """
+    if os.name == "nt":  # no folder with an open file is renamed there
+        yield
+        return
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+
+    with (folder / META).open("r+b" if to_evict else "rb") as file:
+        try:
+            flock(file, LOCK_NB | (LOCK_EX if to_evict else LOCK_SH))
+        except OSError as error:  # some file systems of clusters have no locks: nothing is evicted
+            if to_evict or isinstance(error, BlockingIOError):
+                raise
+        if not to_evict:
+            with suppress(OSError):  # a cache that is only read
+                os.utime(folder)
+        yield
+
+
+EVICTED = ".evicted"
+"""End of the name of a folder that is being deleted; what a killed eviction left goes first."""
+
+
+def evict_arrays(cache: Path, kinds: tuple[str, ...], size: float) -> None:
+    """Delete the arrays in <cache>/<kind>/ that were used longest ago, until `size` bytes are left.
+
+    Arrays that any process computes or uses stay, and their bytes count.
+    """
+    with suppress(Timeout), FileLock(cache / kinds[0] / f"eviction{LOCK}", timeout=0):
+        for left in (path for kind in kinds for path in cache.glob(f"{kind}/*{EVICTED}")):
+            shutil.rmtree(left, ignore_errors=True)
+        entries = list[tuple[float, int, Path]]()
+        for folder in (path for kind in kinds for path in cache.glob(f"{kind}/*") if path.is_dir()):
+            with suppress(FileNotFoundError):  # it has just been completed
+                n_bytes = sum(file.stat().st_size for file in folder.iterdir())
+                entries.append((folder.stat().st_mtime, n_bytes, folder))
+        excess = sum(n_bytes for _, n_bytes, _ in entries) - size
+        for _, n_bytes, folder in sorted(entries):
+            if excess > 0 and evict_array(folder):
+                excess -= n_bytes
+
+
+def evict_array(folder: Path) -> bool:
+    """Delete an array and return True, unless a process computes or uses it."""
+    lock = FileLock(folder.with_name(f"{folder.name.removesuffix('.partial')}{LOCK}"), timeout=0)
+    evicted = folder.with_name(f"{folder.name}{EVICTED}")
+    try:
+        with lock, use_folder(folder, to_evict=True):
+            folder.rename(evicted)
+    except (Timeout, OSError):
+        return False
+    shutil.rmtree(evicted, ignore_errors=True)
+    return True
+
+
+@contextmanager
 def lock_folder(folder: Path, report: Reporter) -> Iterator[None]:
     """Lock the folder for this process; wait for another one and report that."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(folder.name + ".lock"))
+    lock = FileLock(folder.with_name(folder.name + LOCK))
     try:
         acquired = lock.acquire(timeout=0)
     except Timeout:
@@ -93,6 +160,7 @@ class ArrayWriter:
         self.partial.mkdir(parents=True)
         path = self.partial / ARRAY
         self.array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+        self.mark()
 
     def write(self, rows: NDArray[Any]) -> None:
         """Append rows, and mark progress once a second. Raise OSError for a full disk."""

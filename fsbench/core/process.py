@@ -145,7 +145,12 @@ def count_cores() -> int:
     """Return the CPU cores that this process may use, its part of those of ranks on a machine."""
     is_linux = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if is_linux else os.cpu_count() or 1
-    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return max(1, cores // count_local_ranks())
+
+
+def count_local_ranks() -> int:
+    """Return how many processes torchrun started on this machine, 1 without it."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def device_model(device: str) -> str:

@@ -34,6 +34,8 @@ def test_the_command_counts_entries_and_bytes(cache: Path, cli: CommandLine) -> 
     assert [row[-3] for row in rows if row[:1] == ["features"]] == ["2"]
     records = cli.json("cache")
     assert {"kind": "sources", "entries": 1, "bytes": 2_000_000} in records
+    assert [row[-3] for row in rows if row[:1] == ["images"]] == ["1"]
+    assert "at most 3 GB (--cache-size)" in cli("cache", "--cache-size", "3").out
     assert "0.0 MB" in cli("cache", "--cache", cache / "none").out
     cli("cache", "--clear")
     assert [path.name for path in cache.iterdir()] == ["notes.txt"]

@@ -24,13 +24,13 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.cost import count_macs
 from fsbench.backbones.features import FeatureRequest, FeatureStore, blocks, feature_block_size
 from fsbench.core import arrays
-from fsbench.core.arrays import lock_folder
+from fsbench.core.arrays import ArrayWriter, evict_arrays, lock_folder, read_array
 from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.io import read_sealed, write_sealed
 from fsbench.core.progress import SILENT
 from fsbench.core.specs import FeatureSpec, ImageSpec
 from fsbench.data.base import TargetDataset
-from fsbench.data.images import to_array
+from fsbench.data.images import crop_centres, to_array
 
 Pictures = Callable[..., TargetDataset]
 Want = Callable[..., FeatureRequest]
@@ -148,7 +148,7 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     hook = request.backbone.module.register_forward_hook(snapshot)
     whole = FeatureStore(cache, 4).get(request)
     hook.remove()
-    finished = [path.parent.name for path in killed.rglob("array.npy")]
+    finished = [path.parent.name for path in killed.glob("features/*/array.npy")]
     assert all(".partial" in name for name in finished)
     sizes.clear()
     resumed = FeatureStore(killed, 4, report=report).get(request)
@@ -310,7 +310,8 @@ def test_features_that_are_not_finite_or_constant_are_refused(
     fake(lambda block: np.full((4, 64), value if block else 0.0, np.float32))
     with pytest.raises(CheckpointError, match=f"fsbench/toy_resnet {message}"):
         store.get(want(6))
-    assert not list(store.cache.rglob("meta.json"))
+    suffixes = {path.parent.suffix for path in store.cache.glob("features/*/meta.json")}
+    assert suffixes == {".partial"}
 
 
 def test_bfloat16_is_another_backbone_with_features_near_those_of_float32(
@@ -346,6 +347,61 @@ def test_bad_sizes_and_images_are_refused(want: Want, store: FeatureStore) -> No
     (request.dataset.root / "004.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"004\.png"):
         store.get(request)
+
+
+def test_images_are_decoded_once_for_all_backbones(
+    want: Want, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless they would take more than half of the limit; the bits are the same."""
+    request, decoded = want(10), list[int]()
+    other = replace(request, backbone=backbones.load_backbone("fsbench/toy_resnet", random_init=1))
+
+    def crop(images: Any, image: ImageSpec, n: int) -> Any:
+        pixels = crop_centres(images, image, n)
+        decoded.append(n)
+        return pixels
+
+    monkeypatch.setattr(feature_files, "crop_centres", crop)
+    features = [FeatureStore(tmp_path / "kept", 4).get(r).copy() for r in (request, other)]
+    assert decoded == [64]
+    few = FeatureStore(tmp_path / "few", 4, limit=2 * 10 * 3 * 16**2 - 1)
+    for expected, r in zip(features, (request, other), strict=True):
+        assert few.get(r).tobytes() == expected.tobytes()
+    assert decoded == [64, *[4] * 6]
+    assert not (tmp_path / "few" / "images").exists()
+
+
+def test_an_eviction_takes_what_was_used_longest_ago(tmp_path: Path) -> None:
+    """Not what is computed or used, and what it takes is never seen half, whenever it is killed."""
+    folders = {name: tmp_path / "features" / name for name in "abcd"}
+    for age, folder in enumerate(folders.values()):
+        writer = ArrayWriter(folder, (1000,), np.uint8)
+        writer.write(np.zeros(1000, np.uint8))
+        writer.finish({})
+        os.utime(folder, (age, age))
+    size = sum(file.stat().st_size for file in folders["a"].iterdir())
+
+    def evict(n_left: int) -> str:
+        evict_arrays(tmp_path, ("features",), n_left * size)
+        return "".join(name for name, folder in folders.items() if folder.exists())
+
+    assert evict(4) == "abcd"
+    mapped = read_array(folders["a"], (1000,))
+    os.utime(folders["a"], (0, 0))
+    with lock_folder(folders["b"], SILENT):
+        assert evict(3) == "abd", "the oldest one that nobody uses"
+        assert evict(0) == "ab"
+    os.utime(folders["b"], (1, 1))
+    assert read_array(folders["b"], (1000,)), "a use counts"
+    assert mapped is not None
+    del mapped
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: pytest.exit("killed"))
+        with pytest.raises(pytest.exit.Exception):
+            evict(1)
+    assert read_array(folders["a"], (1000,)) is None
+    assert evict(1) == "b"
+    assert [path.name for path in (tmp_path / "features").iterdir() if path.is_dir()] == ["b"]
 
 
 def test_the_block_size_is_a_function_of_the_shapes() -> None:
