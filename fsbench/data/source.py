@@ -198,11 +198,11 @@ def decode_source(
 def _decode(
     folder: Path, part: Sequence[SourceImage], size: int, what: str, report: Reporter
 ) -> None:
-    """Decode the images that are missing in threads, and publish the array."""
+    """Decode the images that are missing on all cores, and publish the array."""
     writer = ArrayWriter(folder, (len(part), 3, size, size), np.uint8)
     with (
         report.task(what, len(part), "images", writer.rows) as advance,
-        ThreadPoolExecutor(4) as threads,
+        ThreadPoolExecutor() as threads,
     ):
         for start in range(writer.rows, len(part), 256):
             block = part[start : start + 256]

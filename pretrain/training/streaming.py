@@ -40,8 +40,8 @@ def describe_memory(source: SourceDataset, device: torch.device) -> str:
     """Return where the images of a run on a GPU lie; "" on other devices."""
     if device.type != "cuda":
         return ""
-    place = "streamed to" if is_streamed(source, device) else "on"
-    return f"{count_bytes(source) / 1e9:.1f} GB of images {place} the GPU"
+    where = "streamed to" if is_streamed(source, device) else "on"
+    return f"{count_bytes(source) / 1e9:.1f} GB of images {where} the GPU"
 
 
 class RowReader(Dataset[tuple[Tensor, Tensor, Tensor]]):
