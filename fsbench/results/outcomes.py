@@ -13,9 +13,10 @@ A row is an episode, a learning rate of a linear probe, or a probe without train
     predicted              list        the class that each query of an episode was taken for
     lr, curve, ...         see fsbench.core.records.ProbeRecords
 
-Lists of equal length are stored as fixed_size_list, without offsets, and whole numbers in them as
-the smallest integer that fits. Classes and images follow from the number of an episode and the
-spec. Arrow in zstd is as small as Parquet, is read five times as fast, and is easily bounded.
+Lists of equal length are stored as fixed_size_list, without offsets, unless the rows that have no
+list would take more bytes; whole numbers in them as the smallest integer that fits. Classes and
+images follow from the number of an episode and the spec. Arrow in zstd is as small as Parquet, is
+read five times as fast, and is easily bounded.
 """
 
 import hashlib
@@ -46,6 +47,8 @@ INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32")
 COUNTS = ("row", "dense_surplus", "dense_total")
 OPTIONAL = ("dense_surplus", "dense_total", "predicted")
 """Columns that not all results of episodes have."""
+OFFSET_BYTES = 4
+"""Bytes of a row that a fixed_size_list saves."""
 COLUMN_NAMES = {"index": "row", "dense_correct": "dense_surplus"}
 """Names of columns that differ from those in memory."""
 FIX = "restore the file from where it was computed, or delete its folder and evaluate again"
@@ -153,12 +156,15 @@ def make_array(kind: Any, parts: Sequence[NDArray[Any] | None], lengths: Sequenc
 
     if pa.types.is_list(kind):
         present = [part for part in parts if part is not None]
-        widths, value_type = {part.shape[1] for part in present}, kind.value_type
+        [width, *other_widths] = {part.shape[1] for part in present}
+        value_type, n_rows = kind.value_type, sum(lengths)
         if value_type == pa.int32():
             low, high = min(part.min() for part in present), max(part.max() for part in present)
             smallest = np.min_scalar_type(min(low, -high - 1) if low < 0 else high)
             value_type = pa.from_numpy_dtype(smallest)
-        kind = pa.list_(value_type, widths.pop() if len(widths) == 1 else -1)
+        filler = (n_rows - sum(map(len, present))) * width * value_type.byte_width
+        is_fixed = not other_widths and filler <= OFFSET_BYTES * n_rows
+        kind = pa.list_(value_type, width if is_fixed else -1)
     arrays = []
     for part, n in zip(parts, lengths, strict=True):
         rows = part if part is None or part.ndim == 1 else [*part]

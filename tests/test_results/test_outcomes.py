@@ -112,6 +112,9 @@ def test_lists_of_equal_length_have_no_offsets_and_the_smallest_integers() -> No
     assert table.schema.field("dense_surplus").type == pa.list_(pa.int8(), 5)
     right = some().correct.sum(axis=-1)
     assert table["dense_surplus"].to_pylist() == (7 - right * 29 // 5).tolist()
+    table = pa.ipc.open_file(unpack(encode([some()] * 9 + [fakes.probe_records(0.5)]))).read_all()
+    assert table.schema.field("correct").type == pa.list_(pa.uint8(), 5), "one row lacks it"
+    assert table.schema.field("curve").type == pa.list_(pa.float64()), "nearly all rows lack it"
 
 
 def test_digest_is_the_stated_formula_and_sees_every_bit() -> None:
