@@ -16,7 +16,7 @@ from fsbench.core.progress import WorkEstimate
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob
+from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, read_outline
 from pretrain.recipes import registry
@@ -44,7 +44,7 @@ class CostModel:
         """Return the seconds of a training, or of affine tuning and features not yet extracted."""
         if isinstance(job, TrainingJob):
             return self.train(job).seconds
-        if not isinstance(job, EvaluationJob):
+        if not isinstance(job, EvaluationJob | FeaturesJob):
             return 0.0
         passes = sum(self.count_passes(job, task) for task in job.tasks.images)
         size = next(iter(job.tasks.specs.values())).image.input_size
@@ -70,7 +70,7 @@ class CostModel:
             return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
         return time_pass(backbone.model, size, self.device)
 
-    def count_passes(self, job: EvaluationJob, task: TaskId) -> float:
+    def count_passes(self, job: EvaluationJob | FeaturesJob, task: TaskId) -> float:
         """Return the forward passes (of one image) of a task."""
         spec, record = job.tasks.specs[task], job.tasks.images[task]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":

@@ -1,7 +1,7 @@
-"""Job that evaluates one backbone on one data set with one head, at all requested shots."""
+"""Jobs that evaluate one backbone on one data set with one head, and extract what heads share."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -11,12 +11,14 @@ from typing import ClassVar
 import numpy as np
 from pydantic import InstanceOf
 
-from fsbench.api.evaluate import run_request
+from fsbench.api.evaluate import is_on_features, run_request, start_evaluations
+from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import EvaluationOptions, Machine, SweepOptions
-from fsbench.api.request import EvaluationRequest
+from fsbench.api.request import EvaluationRequest, parse_models, pool_of
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.progress import Numbered
 from fsbench.core.schema import DatasetRecord, Result
-from fsbench.core.specs import Spec
+from fsbench.core.specs import ImageSpec, Spec
 from fsbench.core.tasks import TaskId
 from fsbench.results.store import ResultStore
 from fsbench.sweep.backbones import Sizes, SweepBackbone
@@ -105,7 +107,53 @@ class EvaluationJob(Job):
         return False
 
     def run(self, options: SweepOptions) -> None:
-        models = vars(self.backbone.models(options))
-        machine = {name: getattr(options, name) for name in Machine.declared()}
-        chosen = EvaluationOptions(**models, **machine, output=options.results, yes=True)
-        run_request(chosen, self.tasks.request)
+        run_request(options_of(self.backbone, options), self.tasks.request)
+
+
+class FeaturesJob(Job):
+    """Extract the features of one backbone that several evaluations read; tasks: one of theirs."""
+
+    KIND: ClassVar = "features"
+    backbone: SweepBackbone
+    tasks: InstanceOf[TaskGroup]
+    image: ImageSpec
+
+    @property
+    def title(self) -> str:
+        (task,) = self.tasks.images
+        return f"features of {self.backbone.title} for {task} at {self.image}"
+
+    def done(self, options: SweepOptions) -> bool:
+        """Return False: only the loaded backbone tells, and extracting again takes no time."""
+        return False
+
+    def run(self, options: SweepOptions) -> None:
+        chosen = options_of(self.backbone, options)
+        models, context = parse_models(chosen), RunContext.start(chosen)
+        report = Numbered(progress_reporter(options.progress), 0)
+        (run,) = start_evaluations(models, chosen, self.tasks.request, context, report)
+        for task in self.tasks.images:
+            run.inputs(task)
+
+
+def options_of(backbone: SweepBackbone, options: SweepOptions) -> EvaluationOptions:
+    models = vars(backbone.models(options))
+    machine = {name: getattr(options, name) for name in Machine.declared()}
+    return EvaluationOptions(**models, **machine, output=options.results, yes=True)
+
+
+def share_features(evaluations: Iterable[EvaluationJob]) -> Mapping[str, Sequence[FeaturesJob]]:
+    """Return evaluation -> the extractions that it waits for: those that others read too."""
+    readers = defaultdict[Hashable, dict[str, tuple[EvaluationJob, TaskId]]](dict)
+    for job in evaluations:
+        for task, spec in job.tasks.specs.items():
+            if is_on_features(task):
+                readers[task.dataset, pool_of(task), spec.image][job.key] = job, task
+    needs: dict[str, list[FeaturesJob]] = defaultdict(list)
+    for by_key in readers.values():
+        job, task = next(iter(by_key.values()))
+        image = job.tasks.specs[task].image
+        tasks = replace(job.tasks, images={task: job.tasks.images[task]})
+        for key in by_key if len(by_key) > 1 else ():
+            needs[key].append(FeaturesJob(backbone=job.backbone, tasks=tasks, image=image))
+    return needs

@@ -16,7 +16,7 @@ from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import analysis_jobs
 from fsbench.sweep.backbones import GivenBackbone, Sizes, SweepBackbone, TrainingJob, load_facts
-from fsbench.sweep.evaluation import EvaluationJob, TaskGroup
+from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob, TaskGroup, share_features
 from fsbench.sweep.file import EntriesBlock, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob, name_entry
@@ -117,8 +117,10 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
             for tasks in groups_by_sizes[backbone.sizes]
         ]
         analyses = [jobs[backbone.title] for jobs in analyses_by_block if backbone.title in jobs]
-        for job in (*runs, *evaluations, *analyses):
-            plan.add(job, [] if job is backbone else runs)
+        features = share_features(evaluations)
+        extractions = (job for jobs in features.values() for job in jobs)
+        for job in (*runs, *extractions, *evaluations, *analyses):
+            plan.add(job, [] if job is backbone else [*runs, *features.get(job.key, ())])
         entries = next((block for block in file.submit if block.selects(backbone)), None)
         if entries and evaluations:
             _, by_key = of_entry.setdefault(name_entry(backbone), (entries, {}))
@@ -170,7 +172,7 @@ def find_done(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
             done[key] = "on the board"
         elif job.done(options):
             done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"
-        elif isinstance(job, TrainingJob) and is_needed.get(key) is False:
+        elif isinstance(job, TrainingJob | FeaturesJob) and is_needed.get(key) is False:
             done[key] = "not needed any more"
         for need in plan.needs[key]:
             is_needed[need] = key not in done or is_needed.get(need, False)

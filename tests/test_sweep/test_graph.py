@@ -11,6 +11,7 @@ from support.reporters import Recorder
 from support.sweep import ENTRY, make_options, read, sweep
 
 from fsbench.api.request import EvaluationRequest
+from fsbench.backbones.features import FeatureStore
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
@@ -70,7 +71,7 @@ def test_jobs_by_data_set_and_adaptation_once(tmp_path: Path) -> None:
     affine = {"tasks": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
     twice = {**data, "pretrain": data["pretrain"] * 2, "evaluate": [linear, affine, linear]}
     jobs = plan_jobs(read(twice), make_options(tmp_path))
-    assert kinds(jobs) == {"pretrain": 1, "evaluate": 3}
+    assert kinds(jobs) == {"pretrain": 1, "features": 1, "evaluate": 3}
     evaluations = [job for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
     tasks = [tuple(map(str, job.tasks.images)) for job in evaluations]
     shapes = [[task.rpartition(":")[2] for task in names] for names in tasks]
@@ -166,5 +167,25 @@ def test_a_spec_is_made_once_and_a_result_compared_with_its_own_backbone_alone(
     monkeypatch.setattr(Board, "entries", lambda _: [SimpleNamespace(results=results)])
     count(Board, "entries")
     index_results.cache_clear()
-    assert set(find_done(jobs, options).done.values()) == {"on the board"}
+    assert set(find_done(jobs, options).done.values()) == {"not needed any more", "on the board"}
     assert calls == {"spec": 5, "has_facts": 30, "entries": 1}
+
+
+def test_one_extraction_feeds_all_heads_of_a_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = {"tasks": ["toy_tiles"], "kinds": ["episodic"], "shots": [1], "episodes": 2}
+    heads = {**block, "heads": ["linear", "ridge"], "input_size": "native"}
+    evaluate = [heads, {**heads, "tasks": ["toy_scan"], "heads": ["centroid"]}]
+    file, options = read({"backbones": [RANDOM], "evaluate": evaluate}), make_options(tmp_path)
+    jobs = plan_jobs(file, options)
+    assert kinds(jobs) == {"features": 1, "evaluate": 3}
+    extraction, *evaluations = jobs.jobs.values()
+    assert [jobs.needs[job.key] for job in evaluations] == [(extraction.key,)] * 2 + [()]
+
+    extraction.run(options)
+    monkeypatch.setattr(FeatureStore, "extract", None)
+    for job in evaluations[:2]:
+        job.run(options)
+    states = find_done(jobs, options).done
+    assert states[extraction.key] == "not needed any more"
