@@ -1,4 +1,6 @@
-"""How time and memory grow: episodic tasks, extraction (`python -m benchmarks --rows growth`).
+"""How time and memory grow: jobs, entries, episodes, images, dimensions, classes.
+
+    PYTHONPATH=tests python -m benchmarks --rows growth --quick
 
 Every size runs in a fresh process of one thread, after a small one of the same kind: the smallest
 sizes are not those that load modules. Time is processor time, of child processes too, which other
@@ -13,30 +15,22 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.pairing import (
-    MEBIBYTE,
-    Use,
-    in_fresh_processes,
-    make_growth_row,
-    processor_seconds,
-)
+from benchmarks.heads import make_inputs
+from benchmarks.pairing import Use, in_fresh_processes, make_growth_row, use_of
+from benchmarks.sweeps import use_jobs
 from PIL import Image
 from support.protocols import describe_images
+from support.site import write_board
 
 import fsbench
 from fsbench.api.listing import Row
 from fsbench.backbones import load_backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore
-from fsbench.core.process import peak_memory
-from fsbench.core.specs import ImageSpec
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
 from fsbench.data.base import TargetDataset
-
-
-def use_of(work: Callable[[], object]) -> Use:
-    """Return what the work takes in this process, and in those that it starts."""
-    peak, started = peak_memory(), processor_seconds()
-    work()
-    return Use(processor_seconds() - started, max(peak_memory() - peak, MEBIBYTE))
+from leaderboard.site.page import build_site
+from protocols.episodic import linear as heads
+from protocols.probes import linear as probe
 
 
 class Generated(TargetDataset):
@@ -77,12 +71,55 @@ def use_extraction(images: int) -> Use:
         return use_of(lambda: store.get(FeatureRequest(backbone, dataset, image, "whole")))
 
 
+def use_entries(entries: int) -> Use:
+    """Read a board of so many entries of 8 columns of 100 episodes, rank it and write its page."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as site:
+        names = [f"entry-{i:04}" for i in range(entries)]
+        write_board(Path(folder), names, targets=("eurosat", "isic"), shots=(1, 5), n_episodes=100)
+        return use_of(lambda: build_site(Path(folder), Path(site)))
+
+
+def use_dimensions(dim: int) -> Use:
+    """Train the linear heads of a block of 200 5-way 5-shot episodes."""
+    torch.set_num_threads(1)
+    small, inputs = make_inputs(16), make_inputs(dim, images=30)
+    spec = EpisodicSpec(episode=EpisodeSpec(k_shot=5))
+    heads.evaluate_block(small, spec, 0)
+    return use_of(lambda: heads.evaluate_block(inputs, spec, 0))
+
+
+def use_classes(classes: int) -> Use:
+    """Train the linear probe for two epochs on 10,000 images of 64 dimensions."""
+    torch.set_num_threads(1)
+    small, inputs = make_inputs(64, 2, 30), make_inputs(64, classes, 12_000 // classes)
+    test, train = np.arange(12_000).reshape(-1, 6)[:, :1], np.arange(12_000).reshape(-1, 6)[:, 1:]
+    spec, parts = ProbeSpec(epochs=2), (train.ravel(), test.ravel())
+    probe.evaluate_linear_probe(small, spec, *(part[part < 60] for part in parts))
+    return use_of(lambda: probe.evaluate_linear_probe(inputs, spec, *parts))
+
+
 KINDS: dict[str, tuple[Sequence[int], Callable[[int], Use]]] = {
+    "planning, finding done and starting the jobs of a sweep (jobs)": (
+        (600, 6_000, 60_000),
+        use_jobs,
+    ),
+    "board of 8 columns of 100 episodes, read, ranked and built (entries)": (
+        (25, 100, 400),
+        use_entries,
+    ),
     "episodic task on cached features, 5-way 1-shot linear, toy_resnet (episodes)": (
         (100, 1_000, 10_000, 100_000),
         use_episodes,
     ),
     "extraction, toy_resnet, 32 px (images)": ((1_000, 10_000, 100_000), use_extraction),
+    "linear heads of 200 episodes, 5-way 5-shot (dimensions)": (
+        (512, 2_048, 8_192),
+        use_dimensions,
+    ),
+    "linear probe, 2 epochs of 10,000 images of 64 dimensions (classes)": (
+        (10, 100, 1_000),
+        use_classes,
+    ),
 }
 """Work -> its sizes, and what one size of it takes."""
 

@@ -44,11 +44,11 @@ class Row(NamedTuple):
 ROWS = (Row(1, 100, 10, 100), Row(5, 100, 2, 40), Row(20, 100, 1, 10), Row(50, 60, 1, 4))
 
 
-def make_inputs(dim: int) -> Inputs:
-    """Return ten classes of 300 images with rectified features."""
-    facts = describe_images("bench", N_CLASSES, IMAGES)
-    ids = tuple(f"{name}/{i}" for name in facts.classes for i in range(IMAGES))
-    labels = np.repeat(np.arange(N_CLASSES), IMAGES)
+def make_inputs(dim: int, classes: int = N_CLASSES, images: int = IMAGES) -> Inputs:
+    """Return classes of so many images each with rectified features."""
+    facts = describe_images("bench", classes, images)
+    ids = tuple(f"{name}/{i}" for name in facts.classes for i in range(images))
+    labels = np.repeat(np.arange(classes), images)
     dataset = TargetDataset("bench", facts, Path(), ids, ids, labels, facts.classes)
     return Inputs(None, dataset, uniforms((len(ids), dim), "bench", dim).astype(np.float32))
 

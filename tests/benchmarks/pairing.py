@@ -155,6 +155,15 @@ class Use(NamedTuple):
     memory: float
 
 
+def use_of(work: Callable[[], object]) -> Use:
+    """Return what the work takes in this process, and in those that it starts."""
+    from fsbench.core.process import peak_memory  # not above: see fastest_seconds
+
+    peak, started = peak_memory(), processor_seconds()
+    work()
+    return Use(processor_seconds() - started, max(peak_memory() - peak, MEBIBYTE))
+
+
 def make_growth_row(work: str, sizes: Sequence[int], uses: Sequence[Use]) -> dict[str, str]:
     """Return a row of a table of growth: the ends of the range and the exponents of two sizes on.
 
