@@ -63,6 +63,10 @@ class TaskGroup:
     def digests(self) -> Mapping[TaskId, str]:
         return {task: spec.digest() for task, spec in self.specs.items()}
 
+    @cached_property
+    def on_features(self) -> Sequence[TaskId]:
+        return [task for task in self.images if is_on_features(task)]
+
 
 class EvaluationJob(Job):
     """Evaluate one backbone on the tasks of a group."""
@@ -146,9 +150,9 @@ def share_features(evaluations: Iterable[EvaluationJob]) -> Mapping[str, Sequenc
     """Return evaluation -> the extractions that it waits for: those that others read too."""
     readers = defaultdict[Hashable, dict[str, tuple[EvaluationJob, TaskId]]](dict)
     for job in evaluations:
-        for task, spec in job.tasks.specs.items():
-            if is_on_features(task):
-                readers[task.dataset, pool_of(task), spec.image][job.key] = job, task
+        for task in job.tasks.on_features:
+            image = job.tasks.specs[task].image
+            readers[task.dataset, pool_of(task), image][job.key] = job, task
     needs: dict[str, list[FeaturesJob]] = defaultdict(list)
     for by_key in readers.values():
         job, task = next(iter(by_key.values()))
