@@ -130,7 +130,7 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
     other = {**evaluation, "tasks": [evaluation["tasks"][0].replace("5w1s", "5w2s")]}
     write(file, {**data, "evaluate": [evaluation, other], "analyze": [{**analysis, "images": 4}]})
     missing = [kind for kind, state in list_jobs(cli, *second) if state == "missing"]
-    assert missing == ["pretrain", "evaluate", "analyze", "submit"]
+    assert missing == ["pretrain", "features", "evaluate", "analyze", "submit"]
     cli("sweep", *second)
     assert before.items() < fakes.digests(entry).items()
 
