@@ -36,7 +36,7 @@ class TrainingJob(Job):
     def title(self) -> str:
         return name_run(self.recipe)
 
-    @property
+    @cached_property
     def sizes(self) -> Sizes:
         return self.recipe.input_size, registry.evaluation_size(self.recipe.name)
 
