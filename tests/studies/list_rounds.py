@@ -31,7 +31,7 @@ def describe_run(folder: Path) -> dict[str, object]:
         "run": folder.name,
         "network": recipe["architecture"],
         "width": recipe["width"],
-        "images_per_class": (recipe["source_subset"] or {}).get("images_per_class", ""),
+        "images_per_class": (recipe.get("source_subset") or {}).get("images_per_class", ""),
         **{name: recipe[name] for name in COPIED},
         "method": method.pop("name"),
         "settings": " ".join(f"{k}={v}" for k, v in method.items() if v is not None),

@@ -56,15 +56,19 @@ REGIME_MEASURES = {
     "mean prediction depth (blocks)": "prediction depth (blocks)",
     "largest eigenvalue": "largest Hessian eigenvalue",
 }
-MEASURED_METHODS = ("normal", TUNED_NORMAL, "dsd", "l2", "lw", "seal", "wels", "welsr")
+MEASURED_METHODS = (
+    "normal", TUNED_NORMAL, "dsd", "l2", "lw", "seal", "seal_long_ascent", "wels", "welsr"
+)  # fmt: skip
 """Methods of the regime study whose networks its page compares."""
-ROUND_METHODS = ("normal", TUNED_NORMAL, "fc", "llf", "lw", "seal")
+ROUND_METHODS = ("normal", TUNED_NORMAL, "fc", "llf", "lw", "seal", "seal_long_ascent")
 """Methods of the regime study whose rounds its page discusses."""
 ROUNDS = 7
 HEADS = ("linear", "centroid", "logistic")
 SUBSET = 25
 """Images per class of the study, beside which others are compared."""
 OVER_TUNED = HEADINGS["tuned"]
+TUNED_SETTINGS = "lr=0.01-weight_decay=0.001"
+"""In the names of entries with the settings of `normal (tuned)`."""
 
 
 def pilot_gains() -> str:
@@ -243,10 +247,13 @@ def format_tuned_gains(row: MethodRow) -> Row:
 
 
 def describe_method(row: MethodRow) -> str:
-    """Return the method; of plain training also what differs from most: normal (step)."""
+    """Return the method and what differs from most: normal (step), lw (tuned settings)."""
+    if row.method != "normal":
+        is_tuned = row.method != TUNED_NORMAL and TUNED_SETTINGS in row.name
+        return f"{row.method} (tuned settings)" if is_tuned else row.method
     others = [str(row.schedule)] * (row.schedule != "constant")
     others += ["2 stages"] * str(row.plan).startswith("2 stages")
-    return f"normal ({', '.join(others)})" if row.method == "normal" and others else row.method
+    return f"normal ({', '.join(others)})" if others else row.method
 
 
 def format_head_gain(row: MethodRow, head: str) -> str:
@@ -325,6 +332,8 @@ def regime_rounds() -> Table:
 
     runs = read_csv(REGIME / "rounds.csv")
     entries = runs.run.str.replace(r"-s\d+$", "", regex=True)
+    searched = runs.run.str.contains(TUNED_SETTINGS)
+    runs["method"] = runs.method.mask(searched, runs.method + " (tuned settings)")
     runs["method"] = runs.method.mask(entries.isin(list_tuned()), TUNED_NORMAL)
     rounds = runs["rounds"].str.split(expand=True).astype(float)
     is_shown = runs.method.isin(ROUND_METHODS) & (runs.schedule == "constant")
