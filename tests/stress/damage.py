@@ -22,6 +22,8 @@ def damage_cache(trial: Trial) -> str:
         FILLED[trial.name](trial.folder)
     cache = sorted((trial.folder / "cache").rglob("*"))
     hurt = damage(trial.draw, [file for file in cache if is_candidate(file)])
+    if "images" in hurt.parts:  # which are read where features are missing
+        shutil.rmtree(trial.folder / "cache" / "features", ignore_errors=True)
     failed = trial.rerun()
     if hurt.suffix == ".npy" and NOTICED not in trial.text:
         failed += f"{hurt} was hurt and nothing printed"

@@ -113,7 +113,7 @@ def test_what_cannot_be_proposed_leaves_nothing(
     git(tmp_path, "init", "-q", "--template=", "plain")
     forged = shutil.copytree(declared, tmp_path / "forged")
     for file in forged.rglob("entry.json"):
-        file.write_text(file.read_text().replace('"n": 40', '"n": 41'))
+        file.write_text(file.read_text().replace('"n":40', '"n":41'))
     cases: tuple[tuple[int, Path, tuple[object, ...], str], ...] = (
         (2, declared, ("--to", tmp_path / "nowhere"), "give the folder of a clone, or an address"),
         (2, declared, ("--to", tmp_path / "plain"), "has no board.json"),
