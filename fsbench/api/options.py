@@ -400,7 +400,14 @@ class SweepOptions(Machine):
         (), "Model", "Methods beside those of the file: names, or py:FILE:CLASS; repeatable."
     )
     progress: Progress = option(False, "", PROGRESS)
-    jobs: Count = option(1, "Machine", "Parallel processes; they share the GPUs evenly.", "-j")
+    jobs: Count = option(1, "Machine", "Jobs that run at once.", "-j")
+    engine: Literal["processes", "ray", "slurm"] = option(
+        "processes", "Machine", "What runs the jobs: processes here, or a cluster's Ray or SLURM."
+    )
+    slurm: Sequence[str] = option(
+        (), "Machine", "Parameter of sbatch (partition=gpu, time=1440); repeatable.", **SETTINGS
+    )
+    gpus: float = option(0, "", "GPUs of a job, which the sweep sets.")
     yes: bool = option(False, "Output", YES)
 
     @property

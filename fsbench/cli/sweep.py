@@ -58,10 +58,12 @@ def run(plan: "SweepPlan", place: SweepOptions) -> None:
     from fsbench.sweep.schedule import run_sweep
 
     jobs = format_count(len(plan.jobs), "job")
-    if plan.missing:
-        work = WorkEstimate(f"{place.jobs} at once", sum(plan.seconds.values()) / place.jobs)
-        who = f"{len(plan.missing)} of {jobs} to do"
+    who = f"{len(plan.missing)} of {jobs} to do"
+    if plan.seconds:
+        work = WorkEstimate(f"{place.jobs} at once", plan.wall_seconds(place.jobs))
         require_consent(who, [work], place.yes, console.log, "use --dry-run to see every job")
+    elif plan.missing:
+        console.log(f"{who} on {place.engine}")
     failed = run_sweep(plan, place, console.reporter())
     if failed:
         listed = "\n  ".join(f"{title}: {reason}" for title, reason in failed.items())
@@ -85,5 +87,5 @@ def show_jobs(plan: "SweepPlan", as_json: bool) -> None:
     ]
     console.emit(as_json, records, "sweep")
     left = format_duration(sum(plan.seconds.values()))
-    jobs = format_count(len(plan.missing), "job")
-    console.log(f"{jobs} of {len(records)} to do: about {left} one after the other")
+    about = f": about {left} one after the other" if plan.seconds else ""
+    console.log(f"{format_count(len(plan.missing), 'job')} of {len(records)} to do{about}")

@@ -27,6 +27,10 @@ class AnalysisJob(Job):
     def title(self) -> str:
         return f"{', '.join(self.analyses)} of {self.backbone.title}"
 
+    @property
+    def share(self) -> str:
+        return "analyses"
+
     @cached_property
     def key(self) -> str:
         return f"{self.backbone.title}: {self.analyses}"

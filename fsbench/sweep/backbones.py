@@ -16,6 +16,7 @@ from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
 from fsbench.sweep.job import Job, read_source
+from fsbench.sweep.ranks import run_ranks
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import run_folder
@@ -45,6 +46,10 @@ class TrainingJob(Job):
         """What results of this backbone state; so may results of another source (`has_facts`)."""
         return self.recipe.digest()
 
+    @property
+    def share(self) -> str:
+        return "pretrain"
+
     def folder(self, options: SweepOptions) -> Path:
         return options.output / "runs" / self.title
 
@@ -56,6 +61,9 @@ class TrainingJob(Job):
         return self.has_facts(_read_once(folder, (folder / RECORD).stat().st_mtime_ns), options)
 
     def run(self, options: SweepOptions) -> None:
+        if options.gpus > 1:
+            run_ranks(int(options.gpus), self, options)
+            return
         source, folder = read_source(self.recipe, options), self.folder(options)
         train_recipe(self.recipe, source, folder, device=process.resolve_device(options.device))
 

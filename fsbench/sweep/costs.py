@@ -33,7 +33,7 @@ def time_pass(model: ModelOptions, size: int, device: str) -> float:
 
 
 class CostModel:
-    """Estimates on this machine, each computed once."""
+    """Estimates of jobs on one device of this machine, each computed once."""
 
     def __init__(self, options: SweepOptions) -> None:
         self.options, self.device = options, process.resolve_device(options.device)
@@ -84,6 +84,13 @@ class CostModel:
 
 
 def estimate_costs(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
-    """Return the plan with the seconds of its missing jobs."""
-    costs = CostModel(options)
-    return replace(plan, seconds={job.key: round(costs.estimate(job)) for job in plan.missing})
+    """Return the plan with the seconds of its missing jobs, each on the device that it gets.
+
+    No step is timed where the jobs run on other machines.
+    """
+    if options.engine != "processes":
+        return plan
+    devices = {job.key: plan.options_of(job, options).device for job in plan.missing}
+    costs = {device: CostModel(replace(options, device=device)) for device in {*devices.values()}}
+    seconds = {job.key: round(costs[devices[job.key]].estimate(job)) for job in plan.missing}
+    return replace(plan, seconds=seconds)

@@ -86,6 +86,10 @@ class EvaluationJob(Job):
         specs = [f"{task.dataset} {digest}" for task, digest in self.tasks.digests.items()]
         return f"{self.backbone.title}: {specs} {self.tasks.request.n_episodes}"
 
+    @property
+    def share(self) -> str:
+        return "heads" if is_on_features(next(iter(self.tasks.images))) else "affine"
+
     def is_on_board(self, task: TaskId, options: SweepOptions) -> bool:
         """Return whether an entry has a complete result of a task."""
         images, spec = self.tasks.images[task].identity, self.tasks.digests[task]
@@ -126,6 +130,10 @@ class FeaturesJob(Job):
     def title(self) -> str:
         (task,) = self.tasks.images
         return f"features of {self.backbone.title} for {task} at {self.image}"
+
+    @property
+    def share(self) -> str:
+        return "features"
 
     def done(self, options: SweepOptions) -> bool:
         """Return False: only the loaded backbone tells, and extracting again takes no time."""

@@ -61,6 +61,35 @@ class EntriesBlock(Declaration):
         return any(fnmatchcase(backbone.title, pattern) for pattern in self.only)
 
 
+class GpuShares(Frozen):
+    """GPUs of one job by its kind: a part of one, which several jobs share, or 0 for the CPU.
+
+    Only `pretrain` takes more than one. heads: also probes.
+    """
+
+    pretrain: float = Field(1, ge=0, le=64)
+    features: float = Field(1, ge=0, le=1)
+    affine: float = Field(1, ge=0, le=1)
+    heads: float = Field(0.25, ge=0, le=1)
+    analyses: float = Field(0, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _can_run(self) -> Self:
+        if self.pretrain > 1 and self.pretrain % 1:
+            raise ValueError(f"pretrain takes a part of one GPU or whole ones: not {self.pretrain}")
+        if bool(self.heads) != bool(self.features):  # results state one device for both
+            raise ValueError("heads fit on the device of their features: give 0 to both or neither")
+        return self
+
+    def check_machine(self, gpus: float) -> None:
+        """Raise UsageError if a job needs more than these GPUs; without any, jobs use the CPU."""
+        if self.pretrain > max(1, gpus):
+            raise UsageError(
+                f"`gpus` states {self.pretrain:g} for a training, and {gpus:g} can be used here",
+                fix=f"write `gpus: {{pretrain: {max(1, gpus):g}}}`, or add --engine slurm or ray",
+            )
+
+
 class SweepFile(Frozen):
     """A sweep. threads: torch threads per job (bits depend on it).
 
@@ -73,6 +102,7 @@ class SweepFile(Frozen):
     analyze: tuple[InstanceOf[AnalysesBlock], ...] = ()
     submit: tuple[EntriesBlock, ...] = ()
     threads: int = Field(1, ge=1, le=1024)
+    gpus: GpuShares = GpuShares()
 
     @field_validator("submit", mode="before")
     @classmethod
@@ -109,6 +139,7 @@ def read_sweep_file(path: Path) -> SweepFile:
     """Read a sweep file. Raise UsageError, of an unknown key with the nearest one."""
     keys = {*SweepFile.model_fields, *(f"submit.0.{name}" for name in EntriesBlock.model_fields)}
     keys |= {f"pretrain.0.{name}" for name in RunsBlock.model_fields}
+    keys |= {f"gpus.{name}" for name in GpuShares.model_fields}
     try:
         data = read_mapping(path, ", ".join(SweepFile.model_fields))
         with refuse_invalid(UsageError, "sweep", "see 'Sweeps' in pretrain/README.md", keys):

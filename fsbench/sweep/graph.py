@@ -17,7 +17,7 @@ from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import analysis_jobs
 from fsbench.sweep.backbones import GivenBackbone, Sizes, SweepBackbone, TrainingJob, load_facts
 from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob, TaskGroup, share_features
-from fsbench.sweep.file import EntriesBlock, RunsBlock, SweepFile
+from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob, name_entry
 from pretrain import METHODS
@@ -70,13 +70,15 @@ class SweepPlan:
     """Jobs by key, each after the jobs it needs.
 
     needs: key -> keys; done: key -> why it needs no work, all others are missing; seconds:
-    estimates of the missing jobs, if made.
+    estimates of the missing jobs, if made; gpus: that the jobs share.
     """
 
     jobs: dict[str, Job] = field(default_factory=dict)
     needs: dict[str, tuple[str, ...]] = field(default_factory=dict)
     done: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, int] = field(default_factory=dict)
+    shares: GpuShares = field(default_factory=GpuShares)
+    gpus: float = 0
 
     def add(self, job: Job, needs: Iterable[Job] = ()) -> None:
         """Add a job unless the plan has it."""
@@ -87,6 +89,21 @@ class SweepPlan:
     @property
     def missing(self) -> list[Job]:
         return [job for key, job in self.jobs.items() if key not in self.done]
+
+    def share_of(self, job: Job) -> float:
+        """Return the GPUs that a job takes of those there are."""
+        return float(getattr(self.shares, job.share)) if self.gpus and job.share else 0
+
+    def options_of(self, job: Job, options: SweepOptions) -> SweepOptions:
+        """Return the options of a job, with its device where jobs share GPUs."""
+        share = self.share_of(job)
+        device = ("cuda" if share else "cpu") if self.gpus else options.device
+        return replace(options, device=device, gpus=share)
+
+    def wall_seconds(self, jobs: int) -> float:
+        """Return the estimated time of all missing jobs, so many at once on the GPUs."""
+        on_gpus = sum(self.share_of(self.jobs[key]) * s for key, s in self.seconds.items())
+        return max(sum(self.seconds.values()) / jobs, on_gpus / (self.gpus or 1))
 
 
 def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:

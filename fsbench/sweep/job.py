@@ -1,19 +1,23 @@
 """A job of a sweep, run in a process of its own."""
 
 import os
+import platform
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, raise_on_signals
+from fsbench.core.registry import CODE
 from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots, SourceDataset
 from fsbench.data.loading import list_source, load_source
 from fsbench.data.source import SourceListing
+from pretrain import METHODS
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import outline_source
 
@@ -42,7 +46,8 @@ def _load_source(ref: str, roots: Any, folder: Path, *others: Any) -> SourceData
 class Job(Frozen):
     """Unit of work that completes as a whole or not at all.
 
-    title: shown to people; key: equal for jobs of one sweep with the same outcome.
+    title: shown to people; key: equal for jobs of one sweep with the same outcome; share: the field
+    of `GpuShares` that states its GPUs, empty for none.
     """
 
     KIND: ClassVar[str]
@@ -50,6 +55,10 @@ class Job(Frozen):
     @property
     @abstractmethod
     def title(self) -> str: ...
+
+    @property
+    def share(self) -> str:
+        return ""
 
     @cached_property
     def key(self) -> str:
@@ -64,13 +73,29 @@ class Job(Frozen):
         """Compute what is missing; resume after a kill."""
 
 
-def run_job(job: Job, options: SweepOptions) -> str:
+class UserMethods(tuple[str, ...]):
+    """References to code of the user, which loads it: also where it is unpickled, before a job."""
+
+    def __new__(cls, references: Sequence[str]) -> Self:
+        for reference in references:
+            if reference.startswith(CODE):
+                METHODS.add(reference)
+        return super().__new__(cls, references)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UserMethods, (tuple(self),)
+
+
+def run_job(methods: UserMethods, job: Job, options: SweepOptions) -> str:
     """Run the job; return why it failed, nothing if it is done.
 
     SIGTERM lets a training write its checkpoint and then ends the process.
     """
-    RunContext.start(options)
     try:
+        if not options.output.is_dir():
+            where, fix = platform.node(), "put the output on a file system that all nodes share"
+            raise FsbenchError(f"{where} does not see {options.output}", fix=fix)
+        RunContext.start(options)
         with raise_on_signals():
             job.run(options)
     except Stopped as stopped:

@@ -1,7 +1,7 @@
 """Run the missing jobs of a sweep: each after the jobs that it needs."""
 
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from graphlib import TopologicalSorter
@@ -14,11 +14,46 @@ from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.sweep.engines import count_gpus, make_engine
 from fsbench.sweep.evaluation import index_results
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
-from fsbench.sweep.job import Job, run_job
-from fsbench.sweep.workers import Workers, find_gpus
+from fsbench.sweep.job import Job, UserMethods, run_job
+
+
+class JobQueue:
+    """Missing jobs that can start: the earliest of the plan for which enough GPUs are free."""
+
+    def __init__(self, plan: SweepPlan) -> None:
+        self.plan, self.free = plan, plan.gpus
+        self.missing = {job.key: position for position, job in enumerate(plan.missing)}
+        self.order: TopologicalSorter[str] = TopologicalSorter()
+        for key in self.missing:
+            self.order.add(key, *(need for need in plan.needs[key] if need in self.missing))
+        self.order.prepare()
+        self.on_cpu, self.on_gpu = list[tuple[int, Job]](), list[tuple[int, Job]]()
+
+    def pop(self) -> Job | None:
+        """Return the next job, which takes its GPUs; None if no job can start."""
+        for key in self.order.get_ready():
+            job = self.plan.jobs[key]
+            heap = self.on_gpu if self.plan.share_of(job) else self.on_cpu
+            heappush(heap, (self.missing[key], job))
+        heaps = [heap for heap in (self.on_cpu, self.on_gpu) if heap and self.fits(heap[0][1])]
+        if not heaps:
+            return None
+        _, job = heappop(min(heaps))
+        self.free = round(self.free - self.plan.share_of(job), 6)
+        return job
+
+    def fits(self, job: Job) -> bool:
+        return self.plan.share_of(job) <= self.free
+
+    def end(self, job: Job, is_done: bool) -> None:
+        """Free the GPUs of a job; what needs it can start if it is done."""
+        self.free = round(self.free + self.plan.share_of(job), 6)
+        if is_done:
+            self.order.done(job.key)
 
 
 def run_jobs(
@@ -28,21 +63,17 @@ def run_jobs(
 
     executor: any of `concurrent.futures` whose processes see the folders of `options`.
     """
-    jobs = plan.missing
-    missing = {job.key: position for position, job in enumerate(jobs)}
-    order: TopologicalSorter[str] = TopologicalSorter()
-    for key in missing:
-        order.add(key, *(need for need in plan.needs[key] if need in missing))
-    order.prepare()
-    ready = sorted(missing[key] for key in order.get_ready())  # from now on a heap
-    running = dict[Future[str], Job]()
-    failed = dict.fromkeys(missing, "a job that it needs failed")
+    queue, running = JobQueue(plan), dict[Future[str], Job]()
+    failed = dict.fromkeys(queue.missing, "a job that it needs failed")
+    methods = UserMethods(options.method)
     try:
-        with report.task("sweep", len(missing), "jobs") as advance:
-            while ready or running:
-                while ready and len(running) < options.jobs:
-                    job = jobs[heappop(ready)]
-                    running[start_job(executor, job, options)] = job
+        with report.task("sweep", len(failed), "jobs") as advance:
+            while True:
+                while len(running) < options.jobs and (job := queue.pop()):
+                    call = executor.submit(run_job, methods, job, plan.options_of(job, options))
+                    running[call] = job
+                if not running:
+                    return failed
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     job, error = running.pop(future), future.exception()
                     advance(1)
@@ -51,29 +82,18 @@ def run_jobs(
                         report.log(f"{job.title}: {reason}")
                     else:
                         del failed[job.key]
-                        order.done(job.key)
-                for key in order.get_ready():
-                    heappush(ready, missing[key])
+                    queue.end(job, is_done=not reason)
     finally:
         executor.shutdown(wait=not running, cancel_futures=True)
-    return failed
-
-
-def start_job(executor: Executor, job: Job, options: SweepOptions) -> Future[str]:
-    """Submit a job; it fails at once where the death of a process has ended the executor."""
-    try:
-        return executor.submit(run_job, job, options)
-    except BrokenExecutor as error:
-        ended: Future[str] = Future()
-        ended.set_exception(error)
-        return ended
 
 
 def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
-    """Build the jobs of the file and compute which are done."""
-    RunContext.start(options)
+    """Build the jobs of the file and compute which are done. Raise UsageError for too few GPUs."""
+    RunContext.start(options if options.engine == "processes" else replace(options, device="cpu"))
+    file.gpus.check_machine(gpus := count_gpus(options))
     index_results.cache_clear()  # the board may have changed
-    return find_done(plan_jobs(file, options, report), replace(options, progress=report))
+    plan = replace(plan_jobs(file, options, report), gpus=gpus, shares=file.gpus)
+    return find_done(plan, replace(options, progress=report))
 
 
 def run_sweep(
@@ -84,14 +104,13 @@ def run_sweep(
 ) -> dict[str, str]:
     """Run the missing jobs, `options.jobs` at a time; return title -> reason of every failed job.
 
-    executor: of `concurrent.futures`, e.g. that of a cluster's library; by default processes of
-    this machine. Raise FsbenchError when another sweep runs in the folder.
+    executor: of `concurrent.futures`, by default that of `options.engine`. Raise FsbenchError when
+    another sweep runs in the folder.
     """
     with lock_sweep(options.output):
         if not plan.missing:
             return {}
-        executor = executor or Workers(options.jobs, find_gpus(options.device), options.method)
-        failed = run_jobs(plan, options, executor, report)
+        failed = run_jobs(plan, options, executor or make_engine(options), report)
     return {job.title: failed[key] for key, job in plan.jobs.items() if key in failed}
 
 

@@ -2,8 +2,7 @@
 
 import atexit
 import os
-import time
-from pathlib import Path
+import signal
 from typing import ClassVar
 
 from fsbench.api.options import SweepOptions
@@ -17,6 +16,11 @@ class Fake(Job):
     KIND: ClassVar = "evaluate"
     name: str
     does: str = ""
+    share_name: str = ""
+
+    @property
+    def share(self) -> str:
+        return self.share_name
 
     @property
     def title(self) -> str:
@@ -35,16 +39,16 @@ class Fake(Job):
             raise DataError(f"{self.name} cannot be read", fix="nothing")
         if self.does == "crash":
             raise ZeroDivisionError(self.name)
-        if self.does == "hang":
-            time.sleep(600)
+        if self.does == "die" or (self.does == "die once" and self.tries(options) == 1):
+            os.kill(os.getpid(), signal.SIGKILL)
         if self.does == "tidy":
             atexit.register((options.output / f"{self.name}.tidied").touch)
         (options.output / self.name).write_text(str(os.getpid()), encoding="utf8")
 
+    def tries(self, options: SweepOptions) -> int:
+        return (options.output / f"{self.name}.tries").read_text().count("\n")
+
     @staticmethod
-    def show_gpu(folder: Path, count: int) -> str | None:
-        """Return the GPU that this process sees, once so many processes are asked."""
-        (folder / str(os.getpid())).touch()
-        while len([*folder.iterdir()]) < count:
-            time.sleep(0.02)
+    def show_gpus(options: SweepOptions) -> str | None:
+        """Return the GPUs that this process sees."""
         return os.environ.get("CUDA_VISIBLE_DEVICES")

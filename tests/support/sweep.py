@@ -1,7 +1,12 @@
 """Sweeps of seconds: a source and a target of 8 px images, and jobs that only write files."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +77,35 @@ def hashes(output: Path) -> dict[str, str]:
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf8"))
+
+
+def where(root: Path, output: str) -> list[str]:
+    return ["-o", str(root / output), "--cache", str(root / "cache")]
+
+
+def start(root: Path, output: str, file: Path, *more: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "fsbench", "sweep", str(file), *where(root, output), *more]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def children(pid: int) -> list[int]:
+    """Processes that the threads of a process started (Linux)."""
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for path in files for child in path.read_text().split()]
+
+
+def wait_for_training(sweeping: subprocess.Popen[bytes], output: Path) -> list[int]:
+    """Return the processes of a sweep as soon as a run has written a checkpoint."""
+    until = time.monotonic() + 600
+    while not list(output.glob("runs/*/checkpoint.json")):
+        assert time.monotonic() < until, "no checkpoint was written"
+        assert sweeping.poll() is None, sweeping.stderr and sweeping.stderr.read()
+        time.sleep(0.01)
+    return children(sweeping.pid)
+
+
+def wait_for_end(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        while True:
+            os.kill(pid, 0)
+            time.sleep(0.05)

@@ -7,7 +7,7 @@ import pytest
 from fsbench.api.request import build_request
 from fsbench.core.errors import UsageError
 from fsbench.sweep.backbones import TrainingJob
-from fsbench.sweep.file import SweepFile, read_sweep_file
+from fsbench.sweep.file import GpuShares, SweepFile, read_sweep_file
 from fsbench.sweep.graph import load_given
 from pretrain.recipes.registry import load_recipe
 
@@ -24,6 +24,10 @@ def read_text(tmp_path: Path, text: str) -> SweepFile:
         ("pretrian: []", "use 'pretrain'"),
         ("pretrain: [{recipes: [toy/seal], seed: [0]}]", r"use 'pretrain.0.seeds'"),
         ("backbones: [{modle: timm/resnet18}]", "did you mean 'model'"),
+        ("backbones: [{model: a}]\ngpus: {head: 1}", "use 'gpus.heads'"),
+        ("backbones: [{model: a}]\ngpus: {affine: 2}", "gpus.affine: .*less than or equal to 1"),
+        ("backbones: [{model: a}]\ngpus: {pretrain: 1.5}", "whole ones: not 1.5"),
+        ("backbones: [{model: a}]\ngpus: {heads: 0}", "give 0 to both or neither"),
         ("backbones: [{model: a}]\nevaluate: [{tasks: [toy], shotz: [1]}]", "did you mean 'shots'"),
         ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "use 'submit.0.license'"),
         ("backbones: [{model: a, pool: middle}]", "unknown pool 'middle'"),
@@ -69,3 +73,10 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
     trained = TrainingJob(recipe=load_recipe("paper/seal"))
     assert trained.sizes == (64, 224)
     assert request.spec(task, *trained.sizes).image.input_size == 224
+
+
+def test_a_machine_with_too_few_gpus_is_an_error_with_the_fix() -> None:
+    GpuShares().check_machine(0)
+    GpuShares(pretrain=2).check_machine(2)
+    with pytest.raises(UsageError, match=r"2 for a training, and 1 can.*\n.*`gpus: {pretrain: 1}`"):
+        GpuShares(pretrain=2).check_machine(1)

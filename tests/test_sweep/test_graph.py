@@ -182,6 +182,7 @@ def test_one_extraction_feeds_all_heads_of_a_data_set(
     assert kinds(jobs) == {"features": 1, "evaluate": 3}
     extraction, *evaluations = jobs.jobs.values()
     assert [jobs.needs[job.key] for job in evaluations] == [(extraction.key,)] * 2 + [()]
+    assert [job.share for job in jobs.jobs.values()] == ["features", *["heads"] * 3]
 
     extraction.run(options)
     monkeypatch.setattr(FeatureStore, "extract", None)

@@ -10,9 +10,10 @@ from support.jobs import Fake
 from support.sweep import make_options
 
 from fsbench.core.errors import FsbenchError
+from fsbench.sweep.file import GpuShares
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job
-from fsbench.sweep.schedule import lock_sweep, run_jobs
+from fsbench.sweep.schedule import JobQueue, lock_sweep, run_jobs
 
 
 class Script(Executor):
@@ -24,7 +25,7 @@ class Script(Executor):
         self.closed = False
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        job: Job = args[0]
+        job: Job = args[1]
         self.started.append(job.title)
         future: Future[str] = Future()
         future.set_result("it broke" if job.title in self.failures else "")
@@ -59,6 +60,27 @@ def test_jobs_run_after_what_they_need_and_a_failure_stops_only_what_needs_it(
     assert schedule(tmp_path, script, done) == failed
     assert "".join(script.started) == started
     assert script.closed
+
+
+def test_jobs_with_gpus_wait_for_them_and_others_do_not(tmp_path: Path) -> None:
+    plan = SweepPlan(gpus=2, shares=GpuShares(pretrain=2, heads=0.5))
+    for name, share in {"a": "pretrain", "b": "heads", "c": "analyses", "d": "heads"}.items():
+        plan.add(Fake(name=name, share_name=share))
+    queue = JobQueue(plan)
+    first, second = queue.pop(), queue.pop()
+    assert (first and first.title, second and second.title, queue.pop()) == ("a", "c", None)
+    options = make_options(tmp_path, device="auto")
+    chosen = [plan.options_of(job, options) for job in plan.jobs.values()]
+    assert [(o.device, o.gpus) for o in chosen] == [
+        *[("cuda", 2), ("cuda", 0.5), ("cpu", 0), ("cuda", 0.5)]
+    ]
+    assert first
+    queue.end(first, is_done=True)
+    assert [job and job.title for job in (queue.pop(), queue.pop(), queue.pop())] == [
+        "b",
+        "d",
+        None,
+    ]
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:

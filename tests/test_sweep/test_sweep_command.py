@@ -1,11 +1,10 @@
 """`fsbench sweep` end to end: a plan, a kill, a resume to the same bits, a board, a failure."""
 
+import multiprocessing
 import os
+import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,25 @@ from pathlib import Path
 import pytest
 from support import fakes
 from support.cli import CommandLine
-from support.sweep import ENTRY, hashes, read_json, sweep, write
+from support.sweep import (
+    ENTRY,
+    children,
+    hashes,
+    make_options,
+    read,
+    read_json,
+    start,
+    sweep,
+    wait_for_end,
+    wait_for_training,
+    where,
+    write,
+)
 
 from fsbench.results.verification import read_loaded
+from fsbench.sweep.graph import plan_jobs
+from fsbench.sweep.job import UserMethods, run_job
+from fsbench.sweep.workers import Workers
 
 METHOD = """from typing import ClassVar
 from pretrain.method import RoundMethod
@@ -28,37 +43,11 @@ class Shrink(RoundMethod):
 """
 
 
-def where(root: Path, output: str) -> list[str]:
-    return ["-o", str(root / output), "--cache", str(root / "cache")]
-
-
-def start(root: Path, output: str, file: Path) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "fsbench", "sweep", str(file), *where(root, output)]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def children(pid: int) -> list[int]:
-    """Processes that the threads of a process started (Linux)."""
-    files = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for path in files for child in path.read_text().split()]
-
-
-def kill_in_training(sweeping: subprocess.Popen[bytes], output: Path) -> None:
-    """SIGKILL the workers of a sweep as soon as a run has written a checkpoint."""
-    until = time.monotonic() + 120
-    while not list(output.glob("runs/*/checkpoint.json")):
-        assert time.monotonic() < until, "no checkpoint was written"
-        assert sweeping.poll() is None, sweeping.stderr and sweeping.stderr.read()
-        time.sleep(0.01)
-    for child in children(sweeping.pid):
-        os.kill(child, signal.SIGKILL)
-
-
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs start at once, where a worker would first import torch."""
     executor = partial(ThreadPoolExecutor, 1)
-    monkeypatch.setattr("fsbench.sweep.schedule.Workers", lambda *options: executor())
+    monkeypatch.setattr("fsbench.sweep.schedule.make_engine", lambda options: executor())
 
 
 def list_jobs(cli: CommandLine, *words: object) -> list[tuple[str, str]]:
@@ -77,12 +66,21 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     assert len(whole) == 2
 
     sweeping = start(tmp_path, "broken", file)
-    kill_in_training(sweeping, tmp_path / "broken")
+    for worker in wait_for_training(sweeping, tmp_path / "broken"):
+        os.kill(worker, signal.SIGKILL)
     _, said = sweeping.communicate(timeout=300)
-    assert sweeping.returncode == 1
-    assert b"jobs failed" in said
-    cli("sweep", file, *where(tmp_path, "broken"))
-    assert hashes(tmp_path / "broken") == whole
+    assert sweeping.returncode == 0, said
+    assert hashes(tmp_path / "broken") == whole, "the job ran again in another process"
+
+    sweeping = start(tmp_path, "left", file)
+    workers = wait_for_training(sweeping, tmp_path / "left")
+    sweeping.kill()
+    sweeping.communicate()
+    for worker in workers:
+        wait_for_end(worker)
+    assert not list(tmp_path.glob("left/runs/*/run.json"))
+    cli("sweep", file, *where(tmp_path, "left"))
+    assert hashes(tmp_path / "left") == whole
 
     jobs = list_jobs(cli, file, *where(tmp_path, "broken"))
     assert [kind for kind, _ in jobs] == ["pretrain", "evaluate", "submit"]
@@ -180,3 +178,26 @@ def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
     assert {len({cell.result.backbone.identity for cell in read_loaded(row)}) for row in rows} == {
         2
     }
+
+
+def test_a_run_on_two_ranks_is_the_same_after_the_death_of_both(tmp_path: Path) -> None:
+    """The launcher of jobs on several GPUs, with processes that share a step on the CPU."""
+    file = read(sweep(tmp_path, methods=("llf",)))
+    whole, broken = (make_options(tmp_path, name, gpus=2) for name in ("whole", "broken"))
+    job = next(job for job in plan_jobs(file, whole).jobs.values() if job.KIND == "pretrain")
+    for options in (whole, broken):
+        options.output.mkdir()
+    assert run_job(UserMethods(()), job, whole) == ""
+    record = read_json(whole.output / "runs" / job.title / "run.json")
+    assert record["processes"] == 2
+
+    with Workers(1) as workers:
+        call = workers.submit(run_job, UserMethods(()), job, broken)
+        while not list(broken.output.glob("runs/*/checkpoint.json")):
+            assert not call.done(), call.result()
+        (worker,) = multiprocessing.active_children()
+        for rank in children(worker.pid or 0):
+            os.kill(rank, signal.SIGKILL)
+        assert re.match("FsbenchError: rank . of 2: ", call.result())
+        assert workers.submit(run_job, UserMethods(()), job, broken).result() == ""
+    assert hashes(broken.output) == hashes(whole.output)
