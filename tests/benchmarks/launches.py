@@ -163,14 +163,11 @@ def count_bare_step(name: str, network: Network = RESNET, steps: int = 1) -> Cou
 def take_steps(counter: DeviceCounter, step: Callable[[], object], steps: int) -> Counts:
     """Return what a step takes on average; the first one makes the optimizer's buffers."""
     step()
-    before = read_totals(counter)
+    counter.launches = counter.copies = counter.waits = counter.collectives = 0
     for _ in range(steps):
         step()
-    return Counts(*((b - a) / steps for a, b in zip(before, read_totals(counter), strict=True)))
-
-
-def read_totals(counter: DeviceCounter) -> Counts:
-    return Counts(counter.launches, counter.copies, counter.waits, counter.collectives)
+    totals = (counter.launches, counter.copies, counter.waits, counter.collectives)
+    return Counts(*(total / steps for total in totals))
 
 
 def main() -> None:

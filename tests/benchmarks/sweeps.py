@@ -4,15 +4,14 @@ Backbones have 60 jobs, and every second one has all of its results. Not counted
 sets are read, which costs the same in any order of work, and the jobs themselves.
 """
 
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from benchmarks.pairing import Use, use_of
 from support import fakes
+from support.jobs import Script
 from support.sweep import make_options
 
 from fsbench.api.options import ModelOptions, SweepOptions
@@ -60,15 +59,6 @@ def write_results(names: list[str], options: SweepOptions) -> None:
         write_entry(folder, [(result, records) for result in copies])
 
 
-class Immediate(Executor):
-    """An executor whose jobs have ended when they start."""
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[str] = Future()
-        future.set_result("")
-        return future
-
-
 def use_jobs(jobs: int) -> Use:
     """Return what a sweep of so many jobs takes."""
     names = [f"network-{i:04}" for i in range(jobs // BACKBONE_JOBS)]
@@ -76,4 +66,4 @@ def use_jobs(jobs: int) -> Use:
     with TemporaryDirectory() as folder, patch.object(graph, "load_given", describe_backbone):
         options = make_options(Path(folder), jobs=8, progress=False)
         write_results(names[::2], options)
-        return use_of(lambda: run_jobs(plan_sweep(file, options), options, Immediate()))
+        return use_of(lambda: run_jobs(plan_sweep(file, options), options, Script()))

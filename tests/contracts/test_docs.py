@@ -157,7 +157,6 @@ def test_transcripts_show_the_output_of_the_program(
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "leaderboard").symlink_to(ROOT / "leaderboard")  # blocks read committed entries
-    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
     namespace: dict[str, object] = {}
     for number, code in enumerate(blocks(page, "python"), start=1):
         exec(compile(code, f"{page}, block {number}", "exec"), namespace)

@@ -1,9 +1,10 @@
-"""A job that only writes files, imported by name in worker processes."""
+"""A job that only writes files, imported by name in workers, and an executor that runs none."""
 
 import atexit
 import os
 import signal
-from typing import ClassVar
+from concurrent.futures import Executor, Future
+from typing import Any, ClassVar
 
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import DataError, UsageError
@@ -52,3 +53,22 @@ class Fake(Job):
     def show_gpus(options: SweepOptions) -> str | None:
         """Return the GPUs that this process sees."""
         return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+class Script(Executor):
+    """An executor that ends jobs at once, failing as told."""
+
+    def __init__(self, failures: str = "") -> None:
+        self.failures = failures
+        self.started: list[str] = []
+        self.closed = False
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        job: Job = args[1]
+        self.started.append(job.title)
+        future: Future[str] = Future()
+        future.set_result("it broke" if job.title in self.failures else "")
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.closed = True

@@ -7,8 +7,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+
+from support.sweep import children
 
 PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch")
 CONTROLLER = """ClusterName=test
@@ -120,9 +122,8 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in file.read_text().split():
-            yield from (int(child), *descendants(int(child)))
+    for child in children(pid):
+        yield from (child, *descendants(child))
 
 
 def find_steps() -> Iterator[int]:
@@ -132,9 +133,3 @@ def find_steps() -> Iterator[int]:
             if file.read_text().startswith("slurmstepd"):
                 pid = int(file.parent.name)
                 yield from (pid, *descendants(pid))
-
-
-@contextmanager
-def open_cluster(folder: Path) -> Iterator[Cluster]:
-    with ExitStack() as stack:
-        yield Cluster(folder, stack)

@@ -52,10 +52,7 @@ def test_without_tinyimagenet_loading_says_where_to_get_it() -> None:
         _training.load_colour_source(ClaimJob("arm", 0), 10)
 
 
-def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(tmp_path: Path) -> None:
     folder = tmp_path / "tiny-imagenet-200"
     for position, wnid in enumerate(all_facts()["tinyimagenet"].classes[:12]):
         for part, n in (("train", 4), ("val", 1)):

@@ -14,10 +14,7 @@ from support.ranks import RANKS, torchrun, under_torchrun
 CALL = ("-m", "fsbench", "pretrain", "toy/seal", "--set", "width=2", "--threads", "1", "-o")
 
 
-def test_torchrun_makes_one_run_and_one_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+def test_torchrun_makes_one_run_and_one_table(tmp_path: Path) -> None:
     done = torchrun(*CALL, str(tmp_path), "--set", "plan.epoch_images=64", "--json")
     record = json.loads(done.stdout)
     assert record["processes"] == RANKS
@@ -28,10 +25,7 @@ def test_torchrun_makes_one_run_and_one_table(
 
 
 @pytest.mark.slow
-def test_a_run_that_loses_a_rank_or_is_stopped_goes_on_to_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+def test_a_run_that_loses_a_rank_or_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     torchrun(*CALL, str(tmp_path / "whole"))
     run, left = tmp_path / "cut" / "toy-seal-s0", tmp_path / "cut" / "toy-seal-s0/log.jsonl"
     for epochs, says in ((1, "Signal 9 (SIGKILL)"), (3, "stopped by SIGTERM")):

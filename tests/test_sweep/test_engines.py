@@ -1,12 +1,9 @@
 """Sweeps on clusters: kills of a node and of the driver end at the bits of a sweep left alone."""
 
 import os
-import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,9 +13,6 @@ from support.sweep import hashes, start, sweep, wait_for_training, write
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import UsageError
 from fsbench.sweep import engines
-
-SLURM = ("--engine", "slurm", "--device", "cpu", "--slurm", "time=60")
-RAY = ("--engine", "ray")
 
 
 def test_an_engine_that_is_not_installed_is_an_error_with_the_fix(
@@ -53,81 +47,53 @@ def cluster(tmp_path: Path) -> Iterator[slurm.Cluster]:
         pytest.skip("the programs of SLURM start as root")
     folder = tmp_path / "slurm"
     folder.mkdir()
-    with slurm.open_cluster(folder) as opened:
-        yield opened
+    with ExitStack() as stack:
+        yield slurm.Cluster(folder, stack)
+
+
+def check_kills(
+    root: Path, whole: dict[str, str], kill_node: Callable[[], None], *engine: str
+) -> None:
+    """Kill the node under a sweep, then the driver of another sweep, which a third one ends."""
+    file = root / "sweep.yaml"
+    sweeping = start(root, "node", file, *engine)
+    wait_for_training(sweeping, root / "node")
+    kill_node()
+    _, said = sweeping.communicate()
+    assert sweeping.returncode == 0, said
+    assert hashes(root / "node") == whole
+
+    sweeping = start(root, "driver", file, *engine)
+    wait_for_training(sweeping, root / "driver")
+    sweeping.kill()
+    sweeping.communicate()
+    _, said = start(root, "driver", file, *engine).communicate()
+    assert hashes(root / "driver") == whole, said
 
 
 @pytest.mark.slow
 def test_slurm_survives_a_killed_node_and_a_killed_driver(
     tmp_path: Path, whole: dict[str, str], cluster: slurm.Cluster
 ) -> None:
-    file = tmp_path / "sweep.yaml"
-    sweeping = start(tmp_path, "node", file, *SLURM)
-    wait_for_training(sweeping, tmp_path / "node")
-    cluster.kill_node()
-    _, said = sweeping.communicate()
-    assert sweeping.returncode == 0, said
-    assert hashes(tmp_path / "node") == whole
-
-    sweeping = start(tmp_path, "driver", file, *SLURM)
-    wait_for_training(sweeping, tmp_path / "driver")
-    sweeping.kill()
-    sweeping.communicate()
-    _, said = start(tmp_path, "driver", file, *SLURM).communicate()
-    assert hashes(tmp_path / "driver") == whole, said
-
-
-class RayCluster:
-    """A head without CPUs and a node of one, both on this machine."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        (port,), self.stack = slurm.free_ports(1), stack
-        self.address = f"127.0.0.1:{port}"
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-"))
-        self.start("--head", f"--port={port}", "--num-cpus=0", f"--temp-dir={folder}")
-        self.node = self.start(f"--address={self.address}", "--num-cpus=1")
-
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *options]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.stack.callback(kill_tree, process)
-        assert process.stdout is not None
-        for line in process.stdout:
-            if b"Ray runtime started" in line:
-                break
-        return process
-
-    def kill_node(self) -> None:
-        kill_tree(self.node)
-        self.node = self.start(f"--address={self.address}", "--num-cpus=1")
-
-
-def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    for pid in (*slurm.descendants(process.pid), process.pid):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait()
+    engine = ("--engine", "slurm", "--device", "cpu", "--slurm", "time=60")
+    check_kills(tmp_path, whole, cluster.kill_node, *engine)
 
 
 @pytest.mark.slow
 def test_ray_survives_a_killed_node_and_a_killed_driver(
     tmp_path: Path, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("ray")
-    file = tmp_path / "sweep.yaml"
-    with ExitStack() as stack:
-        cluster = RayCluster(stack)
-        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-        sweeping = start(tmp_path, "node", file, *RAY)
-        wait_for_training(sweeping, tmp_path / "node")
-        cluster.kill_node()
-        _, said = sweeping.communicate()
-        assert sweeping.returncode == 0, said
-        assert hashes(tmp_path / "node") == whole
+    """On a head without CPUs and a node of one, both on this machine."""
+    ray_cluster = pytest.importorskip("ray.cluster_utils")
+    cluster = ray_cluster.Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    node = cluster.add_node(num_cpus=1)
 
-        sweeping = start(tmp_path, "driver", file, *RAY)
-        wait_for_training(sweeping, tmp_path / "driver")
-        sweeping.kill()
-        sweeping.communicate()
-        _, said = start(tmp_path, "driver", file, *RAY).communicate()
-        assert hashes(tmp_path / "driver") == whole, said
+    def kill_node() -> None:
+        cluster.remove_node(node, allow_graceful=False)
+        cluster.add_node(num_cpus=1)
+
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    try:
+        check_kills(tmp_path, whole, kill_node, "--engine", "ray")
+    finally:
+        cluster.shutdown()

@@ -1,38 +1,16 @@
 """What runs when, and what a failure leaves alone."""
 
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.jobs import Fake
+from support.jobs import Fake, Script
 from support.sweep import make_options
 
 from fsbench.core.errors import FsbenchError
 from fsbench.sweep.file import GpuShares
 from fsbench.sweep.graph import SweepPlan
-from fsbench.sweep.job import Job
 from fsbench.sweep.schedule import JobQueue, lock_sweep, run_jobs
-
-
-class Script(Executor):
-    """An executor that ends jobs at once, failing as told."""
-
-    def __init__(self, failures: str = "") -> None:
-        self.failures = failures
-        self.started: list[str] = []
-        self.closed = False
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        job: Job = args[1]
-        self.started.append(job.title)
-        future: Future[str] = Future()
-        future.set_result("it broke" if job.title in self.failures else "")
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self.closed = True
 
 
 def schedule(tmp_path: Path, script: Script, done: str = "") -> dict[str, str]:
@@ -67,20 +45,14 @@ def test_jobs_with_gpus_wait_for_them_and_others_do_not(tmp_path: Path) -> None:
     for name, share in {"a": "pretrain", "b": "heads", "c": "analyses", "d": "heads"}.items():
         plan.add(Fake(name=name, share_name=share))
     queue = JobQueue(plan)
-    first, second = queue.pop(), queue.pop()
-    assert (first and first.title, second and second.title, queue.pop()) == ("a", "c", None)
+    assert [job.title for job in iter(queue.pop, None)] == ["a", "c"]
     options = make_options(tmp_path, device="auto")
     chosen = [plan.options_of(job, options) for job in plan.jobs.values()]
     assert [(o.device, o.gpus) for o in chosen] == [
         *[("cuda", 2), ("cuda", 0.5), ("cpu", 0), ("cuda", 0.5)]
     ]
-    assert first
-    queue.end(first, is_done=True)
-    assert [job and job.title for job in (queue.pop(), queue.pop(), queue.pop())] == [
-        "b",
-        "d",
-        None,
-    ]
+    queue.end(next(iter(plan.jobs.values())), is_done=True)
+    assert [job.title for job in iter(queue.pop, None)] == ["b", "d"]
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:

@@ -20,10 +20,8 @@ from fsbench.sweep.submission import SubmissionJob, is_entry_of
 
 def entry(root: Path) -> SubmissionJob:
     """Of a run that is not trained yet."""
-    jobs = plan_jobs(
-        read(sweep(root, methods=("llf",), submit=ENTRY)), make_options(root)
-    ).jobs.values()
-    (entry_job,) = (job for job in jobs if isinstance(job, SubmissionJob))
+    plan = plan_jobs(read(sweep(root, methods=("llf",), submit=ENTRY)), make_options(root))
+    (entry_job,) = (job for job in plan.jobs.values() if isinstance(job, SubmissionJob))
     return entry_job
 
 
@@ -49,8 +47,7 @@ def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     if kind == "of another recipe":
         facts = facts.model_copy(update={"recipe_digest": "0" * 64})
     if kind == "of another source":
-        training = fakes_methods.training()  # of other images
-        facts = facts.model_copy(update={"training": training})
+        facts = facts.model_copy(update={"training": fakes_methods.training()})
     name = "another" if kind == "of another name" else job.name
     of_name = SimpleNamespace(file=SimpleNamespace(models=(facts,)))
     board = SimpleNamespace(names=lambda: [name], entry=lambda _: of_name)

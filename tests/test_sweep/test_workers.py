@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.jobs import Fake
-from support.sweep import make_options
+from support.sweep import make_options, wait_for_end
 
 from fsbench.api.options import SweepOptions
 from fsbench.sweep.graph import SweepPlan
@@ -73,20 +73,13 @@ def test_a_process_sees_the_gpus_of_its_job() -> None:
         assert workers.submit(Fake.show_gpus, replace(options, gpus=0)).result() == ""
 
 
-def signal_for_ever(pid: int) -> None:
-    """Ask whether a process exists until it does not. Raise ProcessLookupError then."""
-    while True:
-        os.kill(pid, 0)
-
-
 def test_without_waiting_all_processes_are_terminated() -> None:
     workers = Workers(1)
     pid = workers.submit(os.getpid).result()
     hanging = workers.submit(time.sleep, 600)
     workers.shutdown(wait=False)
     assert hanging.exception(timeout=60) is not None
-    with pytest.raises(ProcessLookupError):
-        signal_for_ever(pid)
+    wait_for_end(pid)
 
 
 @pytest.mark.parametrize(
