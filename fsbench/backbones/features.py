@@ -49,7 +49,7 @@ EVICTED_KINDS = ("features", "images")
 DECODED = 64
 """Images that a thread decodes at once, to keep them."""
 NOTHING_MISSING = -1
-"""What the first rank tells the others when features are complete, in place of finished rows."""
+"""Number that the first rank sends for complete features, in place of finished rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,8 +61,8 @@ def open_cache(folder: Path) -> Path:
 
 def limit_cache(folder: Path, gigabytes: float | None) -> float:
     """Return the most bytes of features and images in a cache, by default a tenth of its disk."""
-    place = next(path for path in (folder, *folder.parents) if path.exists())
-    return shutil.disk_usage(place).total / 10 if gigabytes is None else gigabytes * 1e9
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return shutil.disk_usage(existing).total / 10 if gigabytes is None else gigabytes * 1e9
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class TrainingJob(Job):
 
     @cached_property
     def digest_on_board(self) -> str:
-        """What results of this backbone state; so may results of another source (`has_facts`)."""
+        """Digest that its results state, as may those of another source (`has_facts`)."""
         return self.recipe.digest()
 
     @property

@@ -22,7 +22,7 @@ INSTALL = "pip install 'fsbench[cluster]'"
 DAY = 1440
 """Minutes of a job of SLURM, where no `time` is chosen."""
 TIMEOUTS = 100
-"""How often a job of SLURM goes on after its time."""
+"""Most time limits after which a job of SLURM goes on."""
 
 
 def make_engine(options: SweepOptions) -> Executor:
