@@ -1,11 +1,9 @@
 """Result files of others: the very figures that their records hold, or a refusal by name."""
 
-import json
 from pathlib import Path
 
 import pytest
-from fuzz.cases import DAMAGE, SIZES, Tally, damage, nest
-from hypothesis import strategies as st
+from fuzz.cases import DAMAGE, SIZES, Tally, damage
 from support import fakes
 
 from fsbench.core.errors import ValidationFailed
@@ -45,21 +43,3 @@ def test_damaged_results(size: int, name: str, result: Path, tally: Tally) -> No
         assert outcome is None or figures(outcome) == figures(first)
 
     tally.explore(size, check, *DAMAGE)
-
-
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
-JSON = nest(LEAVES, st.text(max_size=4))
-
-
-@SIZES
-def test_any_json_in_the_place_of_a_result(size: int, result: Path, tally: Tally) -> None:
-    file = result / "entry.json"
-    whole = json.loads(file.read_text())
-
-    def check(keys: list[str], value: object) -> None:
-        file.write_text(json.dumps({**whole, **dict.fromkeys(keys, value)} if keys else value))
-        tally.attempt(lambda: read_verified(result), ValidationFailed, result.name)
-
-    read_verified(result)
-    keys = st.lists(st.sampled_from([*whole, "extra"]), max_size=2)
-    tally.explore(size, check, keys, JSON, ends=["refused"])

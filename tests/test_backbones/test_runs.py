@@ -53,16 +53,6 @@ def test_the_facts_of_a_run(run_folder: Path) -> None:
     assert facts.n_affine == sum(t.numel() for t in trunk if t.ndim == 1)
 
 
-def test_the_backbone_is_frozen_and_normalises(run_folder: Path) -> None:
-    backbone = backbones.load_backbone(f"run:{run_folder}")
-    assert not any(m.training for m in backbone.module.modules())
-    assert not any(p.requires_grad for p in backbone.module.parameters())
-    images = torch.full((2, 3, 24, 24), 51, dtype=torch.uint8)
-    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in ((0.4, 0.5, 0.6), (0.2, 0.3, 0.4)))
-    expected = backbone.module((images / 255 - mean) / std)
-    torch.testing.assert_close(backbone.features(images), expected)
-
-
 def test_the_classifier_is_the_backbone_and_its_head(run_folder: Path) -> None:
     whole = backbones.load_classifier(f"run:{run_folder}")
     trunk = backbones.load_backbone(f"run:{run_folder}")
@@ -114,6 +104,7 @@ def test_a_head_that_does_not_fit_breaks_the_classifier_only(run_folder: Path) -
         ({"source_accuracy": 1.5}, r"run\.json is damaged: source_accuracy"),
         ({"width": 64}, r"run\.json is damaged: it describes \d+ weights, more than"),
         ({"normalizers": {"layer9": []}}, r"run\.json is damaged: normalizers.*layer9"),
+        ({"normalizers": {"layer1": [2**31] * 2}}, r"more than model\.safetensors has bytes"),
         ({**COST, "recipe_fields": fakes_methods.recipe("normal", 2)}, "recipe_fields have the"),
         ({**COST, "flops": -1}, r"damaged: training\.flops"),
     ],

@@ -16,7 +16,6 @@ from support.cli import CommandLine
 
 from fsbench.cli import main, options
 from fsbench.cli.main import PANELS, build
-from fsbench.core.progress import format_count
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "leaderboard", "pretrain", "protocols")
@@ -57,6 +56,8 @@ CODE = "names code to run: {}py:os:getcwd"
         ("tsks: a\n", ["bad.yaml", "tasks"]),
         ("- a\n", ["bad.yaml", "mapping"]),
         ("a: [\n", ["bad.yaml", "YAML"]),
+        ("config: self.yaml\n", ["bad.yaml", "config"]),
+        ("--seed: 2\n", ["bad.yaml", "--seed"]),
         ("model: py:os:getcwd\n", [CODE.format("")]),
         ("model: [timm/resnet18, 'py:os:getcwd']\n", [CODE.format("")]),
         ("model: a.pth@py:os:getcwd\n", [CODE.format("a.pth@")]),
@@ -162,12 +163,6 @@ def test_hints_of_errors_name_only_options_that_exist() -> None:
         if option not in options
     ]
     assert unknown == []
-
-
-def test_a_count_has_its_noun() -> None:
-    counts = [(1, "entry"), (0, "entry"), (2, "class"), (2, "day")]
-    expected = ["1 entry", "0 entries", "2 classes", "2 days"]
-    assert [format_count(*count) for count in counts] == expected
 
 
 def test_the_doctor_names_versions_folders_and_cache(tmp_path: Path, cli: CommandLine) -> None:
