@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision
-from PIL import Image
-from support import nets
+from support import nets, sweep
 from support.cli import CommandLine
 from support.reading import read
 from torch import Tensor, nn
@@ -188,14 +187,7 @@ LOADED: dict[str, tuple[str, Callable[[State], Any]]] = {
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of two classes of noise, large enough for one episode."""
-    folder = tmp_path_factory.mktemp("images") / "noise"
-    generator = np.random.default_rng(0)
-    for name in ("a", "b"):
-        (folder / name).mkdir(parents=True)
-        for i in range(16):
-            pixels = generator.integers(0, 256, (32, 32, 3), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / name / f"{i}.png")
-    return folder
+    return sweep.images(tmp_path_factory.mktemp("images") / "noise", 2, 16, side=32)
 
 
 class Evaluate:
@@ -316,7 +308,7 @@ def test_position_embeddings_of_another_image_size(fsbench: Evaluate, tmp_path: 
 def test_a_cifar_resnet_by_its_function_beside_a_file_of_another(
     fsbench: Evaluate, tmp_path: Path
 ) -> None:
-    """The file of a well-known repository: `module.` names, and a classifier called linear."""
+    """As a well-known repository writes it: `module.` names, and a classifier called linear."""
     with stream("cifar", 20):
         net = nets.randomise(nets.cifar_resnet(20, classes=10))
     tree = {"state_dict": prefixed("module.", net.state_dict()), "best_prec1": 92.6}
@@ -328,7 +320,7 @@ def test_a_cifar_resnet_by_its_function_beside_a_file_of_another(
     assert facts.keys() == {model, other}
     assert (facts[model].feature_dim, facts[model].input_size) == (64, 32)
     assert facts[model].weights_hash == weights_hash(trunk(net.state_dict()))
-    assert "does not fit" in fsbench(model.replace("depth=20", "depth=26"), code=4)
+    assert "does not fit" in fsbench(model.replace("depth=20", "depth=32"), code=4)
 
 
 def test_dropped_names_come_with_the_reason(fsbench: Evaluate, tmp_path: Path) -> None:

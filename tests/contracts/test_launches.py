@@ -1,10 +1,12 @@
 """A training step launches little more on a GPU than a bare loop, and never waits for it."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
+import torch
 from benchmarks.launches import COUNTED, PAIR, count_bare_step, count_step
-from benchmarks.methods import Network
+from benchmarks.methods import Network, generate_source, start_later, take_step
 
 from fsbench.core.distributed import ALONE, Ranks
 from pretrain import METHODS
@@ -50,3 +52,22 @@ def test_no_step_waits_for_the_gpu(name: str) -> None:
     counts = count_step(name, TINY)
     assert counts.waits == 0
     assert 0 < counts.copies <= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "pruned"),
+    [("dsd", 1, True), ("imp", 1, True), ("full_reset", 10, False), ("seal", 1, False)],
+)
+def test_steps_are_timed_after_the_event_with_what_it_started(
+    name: str, at: int, pruned: bool, tmp_path: Path
+) -> None:
+    """Masks are applied, and SEAL ascends."""
+    trainer = start_later(name, TINY, generate_source(8, 8), tmp_path)
+    take_step(trainer)
+    take_step(trainer)
+    assert trainer.ctx.clock.round == at
+    kernel = trainer.ctx.parameters["layer1.0.conv1.weight"]
+    zeros = kernel.numel() // 5 if pruned else 0
+    assert torch.count_nonzero(kernel) == kernel.numel() - zeros
+    if name == "seal":
+        assert trainer.recipe.method("seal").ascending(trainer.ctx)

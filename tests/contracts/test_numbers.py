@@ -5,13 +5,11 @@ A commit that must change a number changes nothing else, says why, and writes th
 """
 
 import json
-from typing import Any
 
-import numpy as np
 import pytest
 from support import snapshot
 from support.cli import CommandLine
-from support.snapshot import compare, digest_outcomes, find_differences
+from support.snapshot import compare, find_differences
 
 from pretrain.recipes.registry import recipe_names
 
@@ -39,31 +37,6 @@ def test_the_command_shows_the_tiers_of_the_pilot_board(cli: CommandLine) -> Non
 def test_every_recipe_has_a_recorded_digest() -> None:
     recorded = json.loads((snapshot.GOLDEN.parent / "recipe_digests.json").read_text("utf8"))
     assert set(recorded) == set(recipe_names())
-
-
-INDEX, DENSE = np.array([0, 1, 4]), np.arange(6).reshape(3, 2)
-CORRECT = np.arange(30).reshape(3, 2, 5) % 2 == 0
-NAMES = ("eurosat:2w1s/linear@ibm 32px", "a" * 64, "b" * 64)
-
-
-@pytest.mark.parametrize(
-    "outcomes",
-    [
-        (INDEX, CORRECT ^ (np.arange(30).reshape(3, 2, 5) == 29), DENSE, *NAMES),
-        (INDEX, CORRECT.reshape(3, 5, 2), DENSE, *NAMES),
-        (np.array([0, 1, 5]), CORRECT, DENSE, *NAMES),
-        (INDEX, CORRECT, DENSE + 1, *NAMES),
-        (INDEX, CORRECT, None, *NAMES),
-        *((INDEX, CORRECT, DENSE, *NAMES[:i], "other", *NAMES[i + 1 :]) for i in range(3)),
-    ],
-)
-def test_one_other_outcome_is_another_digest(outcomes: tuple[Any, ...]) -> None:
-    assert digest_outcomes(*outcomes) != digest_outcomes(INDEX, CORRECT, DENSE, *NAMES)
-
-
-def test_the_order_of_episodes_is_no_difference() -> None:
-    turned = digest_outcomes(INDEX[::-1], CORRECT[::-1], DENSE[::-1], *NAMES)
-    assert turned == digest_outcomes(INDEX, CORRECT, DENSE, *NAMES)
 
 
 def test_a_difference_says_where_what_was_and_what_is() -> None:

@@ -1,65 +1,22 @@
 """Small networks of others, which tests name as py:support.nets:FUNCTION."""
 
+from collections import OrderedDict
 from typing import Any
 
 import timm
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import pad, relu
+from torch import nn
 
-
-class Shortcut(nn.Module):
-    """Every second pixel, and zeros for the channels that are new: a shortcut without weights."""
-
-    def __init__(self, new: int) -> None:
-        super().__init__()
-        self.new = new
-
-    def forward(self, x: Tensor) -> Tensor:
-        return pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.new // 2, self.new // 2))
-
-
-class CifarBlock(nn.Module):
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        self.shortcut = Shortcut(outputs - inputs) if stride > 1 else nn.Sequential()
-
-    def forward(self, x: Tensor) -> Tensor:
-        out = self.bn2(self.conv2(relu(self.bn1(self.conv1(x)))))
-        return relu(out + self.shortcut(x))
-
-
-class CifarResNet(nn.Module):
-    """The CIFAR ResNet of He et al. 2016: three stages of 16, 32 and 64 channels."""
-
-    input_size = 32
-
-    def __init__(self, blocks: int, classes: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(16)
-        self.layer1 = self.stage(16, 16, blocks, 1)
-        self.layer2 = self.stage(16, 32, blocks, 2)
-        self.layer3 = self.stage(32, 64, blocks, 2)
-        self.linear = nn.Linear(64, classes) if classes else nn.Identity()
-
-    @staticmethod
-    def stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Module:
-        rest = (CifarBlock(outputs, outputs, 1) for _ in range(blocks - 1))
-        return nn.Sequential(CifarBlock(inputs, outputs, stride), *rest)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = relu(self.bn1(self.conv1(x)))
-        x = self.layer3(self.layer2(self.layer1(x)))
-        return self.linear(x.mean((2, 3)))  # type: ignore[no-any-return]
+from fsbench.backbones.networks import load_architecture
 
 
 def cifar_resnet(depth: int = 20, classes: int = 0) -> nn.Module:
-    return CifarResNet((depth - 2) // 6, classes)
+    """Return the CIFAR ResNet of He et al. 2016 with a classifier called linear."""
+    trunk = load_architecture(f"cifar/resnet{depth}").build(0)
+    linear = nn.Linear(64, classes) if classes else nn.Identity()
+    net: Any = nn.Sequential(OrderedDict(trunk=trunk, linear=linear))
+    net.input_size = 32
+    return net
 
 
 def resnet(classes: int = 0) -> nn.Module:

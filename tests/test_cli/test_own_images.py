@@ -2,20 +2,16 @@
 
 from pathlib import Path
 
-from PIL import Image
 from support.cli import CommandLine
+from support.images import draw_images
 from support.reading import read
 
 NET = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
 
 
-def images(folder: Path, counts: dict[str, int], shade: int = 0) -> Path:
-    for i, (name, count) in enumerate(counts.items()):
-        (folder / name).mkdir(parents=True)
-        for n in range(count):
-            pixels = Image.new("RGB", (16, 16), (100 * i + shade, 10 * n, 0))
-            pixels.save(folder / name / f"{n:02}.png")
-    return folder
+def images(folder: Path, counts: dict[str, int], side: int = 16) -> Path:
+    names = (f"{name}/{n:02}.png" for name, count in counts.items() for n in range(count))
+    return draw_images(folder, *names, side=side)
 
 
 def test_too_few_images_name_the_largest_number_of_queries_that_fits(
@@ -38,7 +34,7 @@ def test_two_folders_of_one_name_have_results_of_their_own(
     tmp_path: Path, cli: CommandLine
 ) -> None:
     counts = {"a": 16, "b": 17}
-    folders = [images(tmp_path / place / "birds", counts, 50 * n) for n, place in enumerate("xy")]
+    folders = [images(tmp_path / place / "birds", counts, 16 + n) for n, place in enumerate("xy")]
     tasks = ",".join(f"folder:{folder}:2w1s" for folder in folders)
     arguments = [word for task in tasks.split(",") for word in ("-t", task)]
     results = cli.json("episodic", *NET, "--limit", "3", "-o", tmp_path / "r", *arguments)

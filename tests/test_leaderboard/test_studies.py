@@ -9,7 +9,6 @@ import pytest
 import torch
 from studies import list_rounds, train_plain
 from support import studies
-from support.methods import build_board, facts, run
 
 
 @pytest.mark.parametrize(("seeds", "gain"), [(3, 3.2640), (5, 1.6820), (10, 0.9960)])
@@ -31,49 +30,6 @@ def test_measures_are_compared_over_the_seeds_that_both_have() -> None:
         "swr": "0.6667 (+0.0667)",
         "llf": "0.5",
     }
-
-
-def test_gains_over_tuned_plain_training_have_columns_where_a_board_has_them() -> None:
-    searched = {"weight_decay": 0.01, "schedule": "constant"}
-    accuracies = {
-        ("normal", False): [(0.20, 0.5), (0.21, 0.5), (0.22, 0.5)],
-        ("normal", True): [(0.22, 0.6), (0.22, 0.6), (0.25, 0.6)],
-        ("llf", False): [(0.23, 0.7), (0.25, 0.7), (0.24, 0.7)],  # gaps .01, .03, -.01
-        ("swr", False): [(0.22, 0.5), (0.22, 0.4), (0.25, 0.6)],
-        ("lw", False): [(0.20, 0.5), (0.20, 0.5), (0.22, 0.5)],  # gaps -.02, -.02, -.03
-    }
-    runs = [
-        run(
-            f"{method}-{is_tuned}-s{seed}",
-            facts(method, seed, **(searched if is_tuned else {"schedule": "constant"})).model_copy(
-                update={"source_accuracy": source}
-            ),
-            **{"x:probe 64px": [target - 0.1, target + 0.1]},
-        )
-        for (method, is_tuned), of_seeds in accuracies.items()
-        for seed, (source, target) in enumerate(of_seeds)
-    ]
-    columns = ["x:probe 64px"]
-    plain, tuned = build_board(columns, runs), build_board(columns, runs, ["normal-True-s0"])
-    table = studies.make_gains("network", [("scnn", tuned), ("other", plain)])
-    assert [*table[0]][3:7] == [
-        "in-domain (gain)", "targets", "gain", "in-domain over normal (tuned)",
-    ]  # fmt: skip
-    lines = {(line["network"], line["method"]): line for line in table}
-    assert lines["scnn", "llf"]["in-domain over normal (tuned)"] == "+1.00 ± 4.97"
-    assert str(lines["scnn", "llf"]["gain over normal (tuned)"]).startswith("+10.00 ± ")
-    assert str(lines["scnn", "normal (tuned)"]["gain"]).startswith("+10.00 ± ")
-    assert lines["scnn", "normal (tuned)"]["gain over normal (tuned)"] == "-"
-    assert lines["other", "llf"]["in-domain over normal (tuned)"] == "-"
-    assert "gain over normal (tuned)" not in studies.make_gains("network", [("other", plain)])[0]
-    (both,) = studies.correlate_boards([("scnn", tuned)])
-    # over normal: tuned .02, .1; llf .03, .2; swr .02, 0; lw -.0033, 0; over tuned: the last three
-    assert both == {
-        "network": "scnn", "methods": 4, "Pearson's r": "0.74", "Spearman's rho": "0.83",
-        "methods over normal (tuned)": 3, "Pearson's r over normal (tuned)": "0.73",
-        "Spearman's rho over normal (tuned)": "0.87",
-    }  # fmt: skip
-    assert len(studies.correlate_boards([("other", plain)])[0]) == 4
 
 
 def test_rounds_are_listed_as_the_log_has_them(
