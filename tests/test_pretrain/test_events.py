@@ -10,7 +10,6 @@ import pytest
 import torch
 from scipy.stats import kstest
 from support.events import (
-    AT_NEW_DATA,
     Event,
     Tensors,
     at_event,
@@ -202,14 +201,6 @@ def test_redrawn_elements_follow_the_initial_distribution(
 # Resets on new data
 
 
-def test_the_optimizer_is_reset_only_with_the_option(tmp_path: Path) -> None:
-    for i, (method, settings) in enumerate(
-        (("full_reset", ()), ("head_reset", ()), ("full_reset", ("opt_reset=touched",)))
-    ):
-        state = at_event(method, tmp_path / str(i), *settings).made.ctx.optimizer_state()
-        assert state == {} if settings else state["fc.weight"]["momentum_buffer"].norm() > 0
-
-
 @pytest.mark.parametrize(
     ("network", "scope", "expected"),
     [
@@ -247,12 +238,6 @@ def test_a_reset_acts_at_every_stage_start_except_the_first(tmp_path: Path) -> N
     train_recipe(recipe, source(), tmp_path)
     events = [(row["stage"], row["round"]) for row in lines(tmp_path, "rewrites.jsonl")]
     assert events == [(stage, 2 * stage) for stage in range(1, 10)]
-
-
-@pytest.mark.parametrize("name", AT_NEW_DATA)
-def test_one_stage_is_refused_with_the_option_that_helps(name: str) -> None:
-    with pytest.raises(UsageError, match="--scenario warm-start"):
-        tiny(name).replace(plan.scenario_fields("stationary"))
 
 
 # FC, rescaling

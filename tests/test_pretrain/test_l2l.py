@@ -1,6 +1,5 @@
 """The only door to learn2learn: what it hands over, and what it says where nobody is in."""
 
-import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from contracts.test_layers import modules
 from torch import Tensor, nn
 
 from fsbench.core.specs import EpisodeSpec
@@ -82,12 +80,3 @@ def test_importing_it_prints_nothing(
     del sys.modules["learn2learn"]
     assert l2l.import_learn2learn().__file__ == str(tmp_path / "learn2learn.py")
     assert capsys.readouterr() == ("", "")
-
-
-def test_no_other_file_imports_learn2learn() -> None:
-    importers = {
-        name
-        for name, path in modules().items()
-        if re.search(r"^\s*(import|from) learn2learn\b", path.read_text("utf8"), re.MULTILINE)
-    }
-    assert importers == {"pretrain.training.l2l"}

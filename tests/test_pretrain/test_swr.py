@@ -16,7 +16,6 @@ from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.methods.swr import (
     Swr,
-    bias_factors,
     get_layer_weights,
     multiply_tensors,
     rescaling_coefficients,
@@ -64,26 +63,6 @@ def test_layers_of_norm_zero_now_or_at_the_start_are_left_alone() -> None:
     """So a scale that starts at zero can grow."""
     c = rescaling_coefficients(doubles(0, 2, 0, 2), doubles(1, 0, 0, 4), doubles(*[0.5] * 4))
     assert c.tolist() == [1, 1, 1, 1.5]
-
-
-def test_the_printed_rule_has_no_layer_before_the_first() -> None:
-    assert bias_factors(doubles(2, 3, 5), 0, literal=True).tolist() == [2, 6, 30]
-
-
-@pytest.mark.parametrize("zero_biases", [False, True])
-def test_theorem_1_holds_for_any_factors(zero_biases: bool) -> None:
-    model, roles = build("mlp", side=4)
-    c, x = doubles(0.67, 1.78, 0.9), images(4)
-    factors = {f"{name}.weight": c[i] for i, name in enumerate(roles.layers)}
-    if zero_biases:
-        for name in roles.layers:
-            nn.init.zeros_(model.get_submodule(name).bias)  # type: ignore[arg-type]
-    else:
-        of_biases = bias_factors(c, None)
-        factors |= {f"{name}.bias": of_biases[i] for i, name in enumerate(roles.layers)}
-    before = model(x).detach()
-    multiply_tensors(model, factors)
-    torch.testing.assert_close(model(x).detach(), c.prod() * before, rtol=1e-12, atol=1e-12)
 
 
 def test_multiplying_goes_through_a_reparametrization_and_once_through_a_shared_tensor() -> None:

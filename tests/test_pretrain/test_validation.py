@@ -69,12 +69,3 @@ def test_right_answers_that_nobody_measured_have_no_mean_and_broken_losses_stay(
     assert filled(EpochSums(), (1.0, 3, 4), (1.0, math.nan, 4)).means() == (1.0, None)
     for loss in (math.nan, math.inf):
         assert not filled(EpochSums(), (1.0, 1, 2), (loss, 1, 2), (1.0, 1, 2)).finite
-
-
-def test_sums_go_on_where_they_were() -> None:
-    batches = [(0.1 * i, float(i % 3), 3) for i in range(1, 9)]
-    whole, first = filled(EpochSums(), *batches), filled(EpochSums(), *batches[:5])
-    second = filled(EpochSums(), (9.0, 9, 9))
-    second.load(first.sums())
-    assert filled(second, *batches[5:]).sums().equal(whole.sums())
-    assert whole.sums().dtype == torch.float64
