@@ -241,5 +241,6 @@ def test_a_tag_of_timm_states_the_same_preprocessing_on_both_routes(
     named, file = (backbones.load_backbone(ref).facts for ref in refs)
     assert (named.mean, named.std, named.input_size) == (file.mean, file.std, file.input_size)
     assert named.mean is not None
+    assert set(file.stated_by.values()) == {f"timm's tag {tag.split('.')[1]}"}
     unknown = backbones.load_backbone(f"{tmp_path / 'a.pth'}@{tag.split('.')[0]}").facts
     assert (unknown.mean, unknown.input_size) == (None, None)

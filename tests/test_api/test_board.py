@@ -7,7 +7,6 @@ from support.fakes import DECLARATION
 
 import fsbench
 from fsbench.api.leaderboard import RankedBoard
-from fsbench.core.errors import UsageError
 from fsbench.core.io import write_record
 from fsbench.core.tables import TextTable
 from leaderboard.record import BoardFile
@@ -67,17 +66,6 @@ def test_results_in_memory_become_entries_of_a_ranked_board(
     assert "first" in ranked._repr_html_()
     (comparison,) = fsbench.compare("first", "second", board=board)
     assert comparison.overall.gap == fsbench.compare(*pair)[0].overall.gap
-
-
-def test_a_declaration_is_needed_and_a_dry_run_writes_nothing(
-    pair: tuple[fsbench.Results, fsbench.Results], tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError, match="lacks authors"):
-        fsbench.submit(pair[0], tmp_path / "board", name="first")
-    fsbench.submit(pair[0], tmp_path / "board", declaration=DECLARATION, dry_run=True)
-    assert not (tmp_path / "board").exists()
-    with pytest.raises(UsageError, match="one place for the entries"):
-        fsbench.submit(pair[0])
 
 
 def test_texts_of_strangers_are_escaped_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from fsbench.backbones.architectures import NORMS, RoleMap
 from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.networks import load_architecture
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 
 CASES = read_cases("backbones")
@@ -52,14 +52,6 @@ def test_seal_resnet50_has_16_blocks_and_the_stem_is_in_the_first(seal: nn.Modul
     convolutions = [f"layer1.0.{part}" for part in ("conv1", "conv2", "conv3", "downsample.0")]
     assert roles.layers[:5] == ("conv1", *convolutions)
     assert len(roles.layers) == 53 + 1
-
-
-def test_thresholds_at_both_ends_and_at_no_module() -> None:
-    model = load_architecture("toy_resnet").build(3)
-    assert RoleMap.from_threshold(model, "conv1")[0] == ()
-    assert RoleMap.from_threshold(model, "fc")[1] == ("fc.weight", "fc.bias")
-    with pytest.raises(UnknownName, match="layer"):  # a part of a name is no name
-        RoleMap.from_threshold(model, "layer")
 
 
 @pytest.mark.parametrize(("name", "classes", "millions", "features", "blocks"), CASES["sizes"])

@@ -22,7 +22,7 @@ from fsbench import backbones
 from fsbench.backbones import features as feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.cost import count_macs
-from fsbench.backbones.features import FeatureRequest, FeatureStore, blocks, feature_block_size
+from fsbench.backbones.features import FeatureRequest, FeatureStore, feature_block_size
 from fsbench.core import arrays
 from fsbench.core.arrays import ArrayWriter, evict_arrays, lock_folder, read_array
 from fsbench.core.errors import CheckpointError, DataError, UsageError
@@ -57,32 +57,6 @@ def sizes(backbone: Backbone) -> list[int]:
     return sizes
 
 
-def compute_alone(request: FeatureRequest) -> tuple[Any, Any]:
-    """Pixels of each image, and their features without blocks."""
-    dataset = request.dataset
-    pixels = [to_array(dataset.image(i), SMALL) for i in range(len(dataset))]
-    return np.stack(pixels), request.backbone.features(torch.from_numpy(np.stack(pixels))).numpy()
-
-
-@pytest.mark.parametrize(("size", "workers"), [(2, 0), (2, 3), (8, 8), (21, 4)])
-@pytest.mark.parametrize("first", [0, 1])
-def test_blocks_hold_their_images_and_black_ones_behind_them(
-    first: int, size: int, workers: int, want: Want
-) -> None:
-    """With fewer threads than blocks and with more; without a copy for the network."""
-    n = 2 * size + size // 2 + 1
-    request = want(n)
-    starts = range(first * size, n, size)
-    decoded = list(blocks(request, size, starts, workers))
-    assert [b[:2] for b in decoded] == [(i, min(size, n - i)) for i in starts]
-    expected, _ = compute_alone(request)
-    for start, n_images, pixels in decoded:
-        assert (pixels.shape, pixels.dtype) == ((size, 3, 16, 16), np.uint8)
-        assert torch.from_numpy(pixels).is_contiguous(memory_format=torch.channels_last)
-        np.testing.assert_array_equal(pixels[:n_images], expected[start : start + n_images])
-        assert not pixels[n_images:].any()
-
-
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_normalising_is_that_of_every_pixel_alone(
     layout: torch.memory_format, backbone: Backbone
@@ -108,7 +82,9 @@ def test_features_are_those_of_each_image_and_extracted_once(
     assert np.array_equal(features, store.get(request))
     assert len(sizes) == 4
     assert (features.shape, features.dtype) == ((6, 64), np.float32)
-    np.testing.assert_allclose(features, compute_alone(request)[1], rtol=1e-5, atol=1e-5)
+    pixels = np.stack([to_array(request.dataset.image(i), SMALL) for i in range(6)])
+    alone = request.backbone.features(torch.from_numpy(pixels))
+    np.testing.assert_allclose(features, alone, rtol=1e-5, atol=1e-5)
 
 
 def test_an_image_keeps_its_bits_whoever_decodes_it_or_is_beside_it(

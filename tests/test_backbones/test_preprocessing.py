@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import timm
 import torch
 from PIL import Image
 from safetensors.torch import save_file
@@ -117,15 +116,6 @@ def test_of_several_models_each_must_be_known(weights: Path) -> None:
     results = evaluate(f"{weights}@{ARCH}", **KNOWN)
     assert results.models == ["net"]
     assert results[0].backbone.stated_by == {"mean": "the user", "std": "the user"}
-
-
-def test_a_tag_of_timm_states_what_a_file_does_not(tmp_path: Path) -> None:
-    net = timm.create_model("vit_tiny_patch16_224", num_classes=0)
-    save_file(net.state_dict(), tmp_path / "vit.safetensors")
-    ref = f"{tmp_path / 'vit.safetensors'}@vit_tiny_patch16_224"
-    facts = backbones.load_backbone(f"{ref}.augreg_in21k_ft_in1k").facts
-    assert (facts.mean, facts.input_size) == ((0.5,) * 3, 224)
-    assert set(facts.stated_by.values()) == {"timm's tag augreg_in21k_ft_in1k"}
 
 
 @pytest.mark.parametrize(

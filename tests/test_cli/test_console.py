@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fsbench.cli.console import emit_json, table
-from fsbench.core.progress import VERBOSITY, ConsoleReporter, console_reporter
+from fsbench.core.progress import ConsoleReporter
 
 
 def test_plain_progress_is_sparse_and_counts_only_new_work(
@@ -34,15 +34,6 @@ def test_a_bar_shows_rate_and_time_left_at_80_columns(name: str) -> None:
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", out.getvalue()))
     assert all(len(text) <= 80 for text in lines)
     assert re.search(r"\[12/128\] .* 120/600, \S+ episodes/s, \d+ s left", "\n".join(lines))
-
-
-def test_quiet_has_no_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    before = VERBOSITY.set(-1)
-    try:
-        console_reporter().log("text")
-        assert capsys.readouterr().err == ""
-    finally:
-        VERBOSITY.reset(before)
 
 
 def test_a_table_never_reads_markup_and_never_folds_in_a_pipe(

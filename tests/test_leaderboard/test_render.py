@@ -22,7 +22,6 @@ from support.pages import Elements
 from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
 
 from fsbench.api.leaderboard import RankedBoard
-from fsbench.core.errors import UnknownName
 from fsbench.core.schema import Result
 from fsbench.results.table import combine_costs, shorten_columns
 from leaderboard.ranking.outcomes import Outcomes
@@ -93,12 +92,6 @@ def test_golden_files(file: str) -> None:
     if os.environ.get("REFRESH"):
         path.write_text(text, encoding="utf8")
     assert text == path.read_text(encoding="utf8")
-
-
-def test_formats_list_themselves() -> None:
-    assert NAMES == ("csv", "html", "json", "latex", "md")
-    with pytest.raises(UnknownName, match="latex"):
-        FORMATS.load("latx")
 
 
 @pytest.mark.parametrize("shape", NAMES)

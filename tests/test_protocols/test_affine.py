@@ -450,12 +450,6 @@ def test_bfloat16_stays_near_float32(toy: Inputs, bn_mode: str) -> None:
     assert (tuning.network.weight != before).double().mean() > 0.5
 
 
-def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
-    setting = spec(bn_mode="train", image={"input_size": 8}, head={"epochs": 1})
-    with pytest.raises(UsageError, match="no batch statistics"):
-        ours(toy, setting, range(2))
-
-
 def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block is one piece; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
     assert toy.backbone is not None

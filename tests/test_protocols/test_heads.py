@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from fsbench.core.seeding import torch_generator
 from fsbench.core.specs import HeadSpec
 from protocols.heads.gram import UntrainedHeads, build_gram
-from protocols.heads.recurrence import CHUNK_STEPS, split_into_chunks
 from protocols.heads.sgd import train_heads
 
 CASES = read_cases("heads")
@@ -106,20 +105,6 @@ def test_float32_stays_near_the_float64_loop(k: int, epochs: int, norm2: float) 
         assert clear.float().mean() > 0.9, "the margin would excuse everything"
         same = logits[episode].argmax(1) == expected.argmax(1)
         assert same[clear].all()
-
-
-@pytest.mark.parametrize("n", [3, 5, 25, 65, 100, 250])
-def test_chunks_are_whole_epochs_or_equal_parts_of_one_and_repeat(n: int) -> None:
-    spec = HeadSpec(epochs=40)
-    rows, chunks = zip(*split_into_chunks(spec, n, torch.empty(0)), strict=True)
-    assert [part.start for part in rows] == [0, *(part.stop for part in rows[:-1])]
-    assert rows[-1].stop == 40 * n
-    for part, chunk in zip(rows, chunks, strict=True):
-        assert sum(chunk.batches) == part.stop - part.start
-        assert len(chunk.batches) <= CHUNK_STEPS
-        whole = part.start % n == 0 and part.stop % n == 0
-        assert whole or part.start // n == (part.stop - 1) // n
-    assert len(set(map(id, chunks))) <= 6
 
 
 def test_a_diverging_episode_leaves_the_others_alone() -> None:

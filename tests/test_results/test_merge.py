@@ -20,21 +20,6 @@ def shard(root: Path, index: Iterable[int], accuracy: float = 0.6, **changes: ob
     return root
 
 
-def test_two_shards_equal_one_process(tmp_path: Path) -> None:
-    whole = fakes.write(tmp_path / "whole")
-    a = shard(tmp_path / "a", [i for i in ALL if i // 8 % 2 == 0])
-    b = shard(tmp_path / "b", [i for i in ALL if i // 8 % 2 == 1])
-    fakes.write_probe(a)
-    fakes.write_probe(b)
-    fakes.write(a, name="other")
-    merged = merge([a, b], tmp_path / "out")
-    assert {str(r.task): r.flags for r in merged}["folder-blobs:probe"] == ("custom", "derived")
-    mine = next(r for r in merged if r.backbone.ref == "run:runs/a" and r.task.n_shot == 1)
-    assert mine.model_copy(update={"provenance": whole.provenance}) == whole
-    assert fakes.digests(tmp_path / "whole").items() < fakes.digests(tmp_path / "out").items()
-    assert mine.provenance.seconds == 3.0
-
-
 @settings(max_examples=15, deadline=None)
 @given(
     owner=st.lists(st.integers(0, 3), min_size=40, max_size=40),
@@ -50,7 +35,7 @@ def test_any_cut_in_any_order_is_the_same(
     paths = [shard(root / str(p), [i for i in ALL if owner[i] == p]) for p in parts]
     merged = merge(paths, root / "out")
     fakes.write(root / "whole")
-    assert len(merged) == 1
+    assert [r.provenance.seconds for r in merged] == [pytest.approx(1.5 * len(parts))]
     assert fakes.digests(root / "out") == fakes.digests(root / "whole")
 
 
