@@ -78,7 +78,7 @@ class FrozenOperation(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, operation: Operation) -> Tensor:
         ctx.operation = operation
-        return operation.forward(x)
+        return operation.forward(x).data  # no view: a layer may change it in place
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:

@@ -273,7 +273,7 @@ def test_frozen_convolutions_equal_those_of_torch(
     dtype: torch.dtype,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Output and gradient, for as many images as the kernel was packed for, fewer and more."""
+    """Output, changed in place, and gradient: for the images of the packed kernel, fewer, more."""
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     kernel, stride, padding, dilation = (*geometry, 1)[:4]
     wide, shape = channels[0] > 8, (kernel, stride, padding, dilation)
@@ -281,7 +281,7 @@ def test_frozen_convolutions_equal_those_of_torch(
     frozen = FrozenConvolution(conv)
     for images_ in (4, 3, 9):
         x = torch.randn(images_, channels[0], side, side, dtype=dtype, requires_grad=True)
-        right, mine = conv(x), frozen(x)
+        right, mine = conv(x).mul_(2), frozen(x).mul_(2)
         gradient = torch.randn_like(right)
         (to_right,) = torch.autograd.grad(right, x, gradient)
         (to_mine,) = torch.autograd.grad(mine, x, gradient)
