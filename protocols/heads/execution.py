@@ -9,6 +9,7 @@ Where that many do not fit into memory, the number is halved as often as needed;
 the halvings and is never mixed with results of other halvings.
 """
 
+import gc
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -89,4 +90,5 @@ def retry_with_halvings(
             if error.episodes <= SMALLEST:
                 raise
             say(f"{error.message}: starting again with {halve_episodes(error.episodes, 1)}")
+        gc.collect()  # its networks may be in cycles
         halvings += 1

@@ -1,18 +1,23 @@
 """Affine tuning on too little memory: halves by a rule that the result states, never a mix."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from support.affine import spec, toy_inputs
 from support.cli import call
 from support.fakes import digests
 from support.reading import read
 
+from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.results.provenance import environment_of
 from protocols.affine.tuning import AffineTuning
 from protocols.episodic import affine
+from protocols.heads.execution import retry_with_halvings
 
 TASK = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "16", "--threads", "1")
 TASK += ("-t", "toy_scan:5w1s/affine", "--workers", "0")
@@ -67,6 +72,23 @@ def test_a_task_is_computed_in_halves_and_says_so(
     assert original.provenance.halvings == 0
     assert "halvings" not in original.model_dump(mode="json")["provenance"]
     assert digests(tmp_path / "small") == digests(tmp_path / "asked")
+
+
+def test_a_block_of_a_gpu_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device "cpu:0" has the rules of a GPU; the outcomes are those of the blocks of a CPU."""
+    inputs, setting = toy_inputs(), spec()
+    small = [affine.evaluate_block(inputs, setting, block) for block in (0, 1)]
+    monkeypatch.setattr(affine, "GPU_BLOCKS", (16,))
+    sizes = limited(monkeypatch, 4, 0)
+
+    def attempt(halvings: int) -> EpisodeRecords:
+        on_gpu = replace(inputs, device="cpu:0", halvings=halvings)
+        return affine.evaluate_block(on_gpu, setting, 0)
+
+    records = retry_with_halvings(attempt, lambda text: None)
+    assert sizes == [16, 8, 4, 4, 4, 4]
+    assert records.index.tolist() == list(range(16))
+    np.testing.assert_array_equal(records.correct, np.concatenate([r.correct for r in small]))
 
 
 def test_a_halved_result_grows_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

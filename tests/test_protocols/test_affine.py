@@ -231,8 +231,10 @@ def test_sizes_are_functions_of_the_shapes() -> None:
     assert sizes(224) == [4, 4, 2, 2, 2]
     assert sizes(32, 100)[0] == 4
     assert all(600 % size == 100 % size == 0 for size in affine.BLOCKS)
-    assert [piece_size(spec(), "cuda:0", n) for n in range(7)] == [75, 38, 19, 10, 5, 3, 2]
-    assert 600 % block_size(spec(), 512, "cuda:0") == 0
+    on_gpu = [spec(image={"input_size": side}) for side in (41, 42, 59, 60, 83, 84, 1024)]
+    blocks = [block_size(setting, 512, "cuda:0") for setting in on_gpu]
+    assert blocks == [600, 300, 300, 150, 150, 75, 75]
+    assert [piece_size(on_gpu[-1], "cuda:0", n) for n in range(7)] == [75, 38, 19, 10, 5, 3, 2]
 
 
 def test_blocks_of_a_gpu_give_the_outcomes_of_small_ones(toy: Inputs) -> None:
