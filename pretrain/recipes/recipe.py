@@ -365,7 +365,7 @@ class Recipe(Frozen):
         " bf16: autocast, the rest in float32",
     )
     channels_last: bool = True
-    compile: bool = False
+    compile: bool = Field(False, description="weights within 1e-4 + 0.1 % of those of eager steps")
     deterministic: bool = Field(False, description="deterministic kernels on a GPU, for resuming")
     seed: int = Field(0, ge=0)
     opt_reset: Literal["none", "touched", "all"] = Field(

@@ -1,5 +1,6 @@
 """The loop: order of hooks, logs, resuming, refusing to go on with NaN, the exported run."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,6 +9,7 @@ import pytest
 import torch
 from support.pretrain import equal, lines, source, tiny, train, trainer, weights
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 
 from fsbench.core.errors import DataError, FsbenchError
 from pretrain.method import HOOKS, Method
@@ -75,6 +77,22 @@ def test_hooks_run_in_the_documented_order(tmp_path: Path) -> None:
     assert ["setup", *a_round, *a_round, "finalize"] == CALLS
     words = [line.split()[0] for line in (loop.__doc__ or "").splitlines() if line.strip()]
     assert [word for word in words if word in HOOKS] == list(DRAWN)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "clang++"))), reason="torch.compile needs a C++ compiler"
+)
+@pytest.mark.parametrize("name", ["normal", "seal"])
+def test_a_compiled_run_is_near_the_eager_one(name: str, tmp_path: Path) -> None:
+    """By code that inductor generates for the CPU; the tolerance is that of pretrain/README.md."""
+    eager = weights(train(tmp_path / "eager", name))
+    torch.compiler.reset()
+    counters.clear()
+    compiled = weights(train(tmp_path / "compiled", name, "compile=true"))
+    assert counters["frames"]["ok"] == counters["frames"]["total"] > 0
+    for tensor, weight in compiled.items():
+        torch.testing.assert_close(weight, eager[tensor], rtol=1e-3, atol=1e-4, msg=tensor)
 
 
 def test_a_method_whose_hooks_do_nothing_leaves_every_bit(tmp_path: Path) -> None:
