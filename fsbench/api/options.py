@@ -408,6 +408,7 @@ class SweepOptions(Machine):
         (), "Machine", "Parameter of sbatch (partition=gpu, time=1440); repeatable.", **SETTINGS
     )
     gpus: float = option(0, "", "GPUs of a job, which the sweep sets.")
+    visible: str | None = option(None, "", "Names of the GPUs that a job sees; None for all.")
     yes: bool = option(False, "Output", YES)
 
     @property

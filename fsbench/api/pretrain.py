@@ -135,9 +135,9 @@ def resolve_recipe(options: PretrainOptions) -> Recipe:
         if "." not in keyword and keyword not in accepted:
             raise UnknownName("option or recipe field", keyword, accepted)
     flags = {"source": options.source, "seed": options.seed}
-    fields = flatten_mapping({n: v for n, v in flags.items() if v is not None} | overrides)
-    assigned = split_assignments(options.set, "field=value")
-    names = [*fields, *(name for name, _ in assigned)]
+    stated = {name: value for name, value in flags.items() if value is not None}
+    fields, assigned = flatten_mapping(overrides), split_assignments(options.set, "field=value")
+    names = [*stated, *fields, *(name for name, _ in assigned)]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
     methods = registry.load_code(options.method or "")
@@ -145,8 +145,9 @@ def resolve_recipe(options: PretrainOptions) -> Recipe:
         recipe = read_recipe(Path(recipe))
     elif not isinstance(recipe, Recipe):
         recipe = registry.load_recipe(str(recipe))
-    values = plan.scenario_fields(options.scenario) if options.scenario else {}
-    return registry.compose_methods(recipe, methods, {**values, **fields, **dict(assigned)})
+    of_scenario = plan.scenario_fields(options.scenario) if options.scenario else {}
+    values = {**of_scenario, **stated, **fields, **dict(assigned)}
+    return registry.compose_methods(recipe, methods, values)
 
 
 def read_recipe(path: Path) -> Recipe:

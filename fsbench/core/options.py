@@ -109,6 +109,14 @@ class OptionModel:
         return cls(**read)
 
     @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.read(value)
+        )
+
+    @classmethod
     def read_values(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return option -> value of those that are not None. Raise UsageError, and UnknownName."""
         if not isinstance(values, Mapping):

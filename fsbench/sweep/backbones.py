@@ -5,8 +5,6 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import InstanceOf
-
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import name_run
@@ -93,7 +91,7 @@ class TrainingJob(Job):
 class GivenBackbone(Frozen):
     """A backbone that exists already; model: the options of this one; title: its name."""
 
-    model: InstanceOf[ModelOptions]
+    model: ModelOptions
     title: str
     loaded: BackboneFacts
 

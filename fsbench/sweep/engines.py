@@ -5,18 +5,22 @@ runs again on another one, where a training resumes from its checkpoint.
 """
 
 import math
+import os
 import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
+import torch
+
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.io import split_assignments
 from fsbench.core.specs import digest
+from fsbench.sweep.file import MOST_GPUS
 from fsbench.sweep.job import run_job
-from fsbench.sweep.workers import Workers, find_gpus
+from fsbench.sweep.workers import Workers
 
 INSTALL = "pip install 'fsbench[cluster]'"
 DAY = 1440
@@ -28,15 +32,25 @@ TIMEOUTS = 100
 def make_engine(options: SweepOptions) -> Executor:
     """Return the executor of `options.engine`. Raise UsageError where it cannot be had."""
     if options.engine == "processes":
-        return Workers(options.jobs, find_gpus(options.device))
+        return Workers(options.jobs)
     return RayEngine() if options.engine == "ray" else SlurmEngine(options)
 
 
-def count_gpus(options: SweepOptions) -> float:
-    """Return the GPUs that jobs share; infinity where a queue waits for them."""
-    if options.engine == "processes" or not options.device.startswith(("auto", "cuda")):
-        return len(find_gpus(options.device))
-    return RayEngine().gpus if options.engine == "ray" else math.inf
+def find_gpus(options: SweepOptions) -> dict[str, float]:
+    """Return the GPUs that jobs share, as CUDA names them, and how many jobs fit on each.
+
+    Of SLURM, whose queue waits for GPUs, as many as a training may take, without a limit.
+    """
+    if not options.device.startswith(("auto", "cuda")):
+        return {}
+    if options.engine == "slurm":
+        return dict.fromkeys(map(str, range(MOST_GPUS)), math.inf)
+    count = RayEngine().gpus if options.engine == "ray" else torch.cuda.device_count()
+    names = list(map(str, range(count)))
+    _, _, index = options.device.partition(":")
+    if options.engine == "processes" and (visible := os.environ.get("CUDA_VISIBLE_DEVICES")):
+        names = visible.split(",")[:count]
+    return dict.fromkeys(names[int(index) :][:1] if index else names, 1.0)
 
 
 class RayEngine(Executor):
@@ -50,7 +64,7 @@ class RayEngine(Executor):
                 "Ray is not installed", fix="pip install 'fsbench[cluster]'"
             ) from error
         ray.init(ignore_reinit_error=True, log_to_driver=False)
-        self.ray, self.gpus = ray, float(ray.cluster_resources().get("GPU", 0))
+        self.ray, self.gpus = ray, int(ray.cluster_resources().get("GPU", 0))
         self.remote = ray.remote(run_job)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

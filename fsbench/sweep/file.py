@@ -1,12 +1,12 @@
 """Schema of a sweep file: recipes, given backbones, evaluations, analyses and entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, InstanceOf, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fsbench.api.options import AnalysisSelection, ModelOptions, TaskOptions
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -61,13 +61,17 @@ class EntriesBlock(Declaration):
         return any(fnmatchcase(backbone.title, pattern) for pattern in self.only)
 
 
+MOST_GPUS = 64
+"""GPUs of a training at most."""
+
+
 class GpuShares(Frozen):
     """GPUs of one job by its kind: a part of one, which several jobs share, or 0 for the CPU.
 
     Only `pretrain` takes more than one. heads: also probes.
     """
 
-    pretrain: float = Field(1, ge=0, le=64)
+    pretrain: float = Field(1, ge=0, le=MOST_GPUS)
     features: float = Field(1, ge=0, le=1)
     affine: float = Field(1, ge=0, le=1)
     heads: float = Field(0.25, ge=0, le=1)
@@ -97,34 +101,24 @@ class SweepFile(Frozen):
     """
 
     pretrain: tuple[RunsBlock, ...] = ()
-    backbones: tuple[InstanceOf[ModelOptions], ...] = Field((), description="existing backbones")
-    evaluate: tuple[InstanceOf[EvaluationBlock], ...] = ()
-    analyze: tuple[InstanceOf[AnalysesBlock], ...] = ()
+    backbones: tuple[ModelOptions, ...] = Field((), description="existing backbones")
+    evaluate: tuple[EvaluationBlock, ...] = ()
+    analyze: tuple[AnalysesBlock, ...] = ()
     submit: tuple[EntriesBlock, ...] = ()
     threads: int = Field(1, ge=1, le=1024)
     gpus: GpuShares = GpuShares()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_no_code(cls, data: Any) -> Any:
+        if code := find_code(data):
+            raise ValueError(f"'{code}' names code to run, which no file may")
+        return data
 
     @field_validator("submit", mode="before")
     @classmethod
     def _read_single_block(cls, blocks: Any) -> Any:
         return [blocks] if isinstance(blocks, Mapping) else blocks
-
-    @field_validator("evaluate", "analyze", mode="before")
-    @classmethod
-    def _read_options(cls, blocks: Any, field: ValidationInfo) -> Any:
-        model = EvaluationBlock if field.field_name == "evaluate" else AnalysesBlock
-        return tuple(map(model.read, blocks)) if isinstance(blocks, list) else blocks
-
-    @field_validator("backbones", mode="before")
-    @classmethod
-    def _read_backbones(cls, blocks: Any) -> Any:
-        """Read the options of each backbone. Raise ValueError for code to run."""
-        if not isinstance(blocks, list):
-            return blocks
-        if code := find_code(blocks):
-            raise ValueError(f"'{code}' names code to run, which no file may")
-        read: list[Any] = [ModelOptions.read(block) for block in blocks]
-        return tuple(replace(options, model=(ref,)) for options in read for ref in options.model)
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:

@@ -8,6 +8,7 @@ from typing import get_args
 
 from fsbench.api.evaluate import TargetSets
 from fsbench.api.options import ModelOptions, SweepOptions
+from fsbench.api.pretrain import resolve_recipe
 from fsbench.api.request import EvaluationRequest, build_request
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
@@ -21,7 +22,7 @@ from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob, name_entry
 from pretrain import METHODS
-from pretrain.recipes import plan, registry
+from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe, Scale, fit_round_steps
 
 SCALES: tuple[str, ...] = get_args(Scale)
@@ -32,27 +33,18 @@ def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterato
 
     more_methods: those of the command line, which may name code.
     """
-    if "seed" in runs.set:
-        raise UsageError("`set` has a seed", fix="write it as seeds: [0]")
     of_file = METHODS.names() if "all" in runs.methods else runs.methods or (None,)
     names = [*of_file, *map(registry.load_code, more_methods)]
-    fields = {**(plan.scenario_fields(runs.scenario) if runs.scenario else {}), **runs.set}
     for seed, base, methods in product(runs.seeds, runs.recipes, names):
-        recipe = derive_recipe(base, methods, fields | {"seed": seed})
+        options = {"scenario": runs.scenario, "seed": seed, "overrides": runs.set}
+        if f"{base}/{methods}" in registry.recipe_names():
+            recipe = resolve_recipe(f"{base}/{methods}", **options)
+        else:
+            base = f"{base}/normal" if base in SCALES and methods else base
+            recipe = resolve_recipe(base, method=methods, **options)
         if runs.controls:
             yield from matched_controls(recipe)
         yield recipe
-
-
-def derive_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
-    if base in SCALES:
-        if methods is None:
-            fix = f"give `methods`, or a recipe: {base}/normal"
-            raise UsageError(f"'{base}' is a scale", fix=fix)
-        if (name := f"{base}/{methods}") in registry.recipe_names():
-            return registry.load_recipe(name).replace(fields)
-        base = f"{base}/normal"
-    return registry.compose_methods(registry.load_recipe(base), methods, fields)
 
 
 def matched_controls(recipe: Recipe) -> Iterator[Recipe]:
@@ -70,7 +62,7 @@ class SweepPlan:
     """Jobs by key, each after the jobs it needs.
 
     needs: key -> keys; done: key -> why it needs no work, all others are missing; seconds:
-    estimates of the missing jobs, if made; gpus: that the jobs share.
+    estimates of the missing jobs, if made; gpus: that jobs share, and how many fit on each.
     """
 
     jobs: dict[str, Job] = field(default_factory=dict)
@@ -78,7 +70,7 @@ class SweepPlan:
     done: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, int] = field(default_factory=dict)
     shares: GpuShares = field(default_factory=GpuShares)
-    gpus: float = 0
+    gpus: Mapping[str, float] = field(default_factory=dict)
 
     def add(self, job: Job, needs: Iterable[Job] = ()) -> None:
         """Add a job unless the plan has it."""
@@ -94,16 +86,18 @@ class SweepPlan:
         """Return the GPUs that a job takes of those there are."""
         return float(getattr(self.shares, job.share)) if self.gpus and job.share else 0
 
-    def options_of(self, job: Job, options: SweepOptions) -> SweepOptions:
-        """Return the options of a job, with its device where jobs share GPUs."""
+    def options_of(self, job: Job, options: SweepOptions, gpus: Sequence[str] = ()) -> SweepOptions:
+        """Return the options of a job, where jobs share GPUs with its device and those it sees."""
+        if not self.gpus:
+            return options
         share = self.share_of(job)
-        device = ("cuda" if share else "cpu") if self.gpus else options.device
-        return replace(options, device=device, gpus=share)
+        device = "cuda" if share else "cpu"
+        return replace(options, device=device, gpus=share, visible=",".join(gpus))
 
     def wall_seconds(self, jobs: int) -> float:
         """Return the estimated time of all missing jobs, so many at once on the GPUs."""
         on_gpus = sum(self.share_of(self.jobs[key]) * s for key, s in self.seconds.items())
-        return max(sum(self.seconds.values()) / jobs, on_gpus / (self.gpus or 1))
+        return max(sum(self.seconds.values()) / jobs, on_gpus / (sum(self.gpus.values()) or 1))
 
 
 def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
@@ -113,7 +107,8 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
     """
     plan, requests = SweepPlan(), [build_request(block) for block in file.evaluate]
     needs = frozenset(need for request in requests for need in request.needs)
-    existing = [load_given(model, needs) for model in file.backbones]
+    models = (replace(model, model=(ref,)) for model in file.backbones for ref in model.model)
+    existing = [load_given(model, needs) for model in models]
     all_backbones: list[SweepBackbone] = [*existing, *expand_runs(file, options)]
     names = Counter(backbone.title for backbone in all_backbones)
     if twice := [name for name, n in names.items() if n > 1]:  # their results would mix

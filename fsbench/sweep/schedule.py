@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
+from math import ceil
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -14,7 +15,7 @@ from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.sweep.engines import count_gpus, make_engine
+from fsbench.sweep.engines import find_gpus, make_engine
 from fsbench.sweep.evaluation import index_results
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
@@ -22,10 +23,11 @@ from fsbench.sweep.job import Job, UserMethods, run_job
 
 
 class JobQueue:
-    """Missing jobs that can start: the earliest of the plan for which enough GPUs are free."""
+    """Missing jobs that can start: the earliest of the plan for which there is room on GPUs."""
 
     def __init__(self, plan: SweepPlan) -> None:
-        self.plan, self.free = plan, plan.gpus
+        self.plan, self.room = plan, {**plan.gpus}
+        self.gpus_by_job = dict[str, list[str]]()
         self.missing = {job.key: position for position, job in enumerate(plan.missing)}
         self.order: TopologicalSorter[str] = TopologicalSorter()
         for key in self.missing:
@@ -39,19 +41,25 @@ class JobQueue:
             job = self.plan.jobs[key]
             heap = self.on_gpu if self.plan.share_of(job) else self.on_cpu
             heappush(heap, (self.missing[key], job))
-        heaps = [heap for heap in (self.on_cpu, self.on_gpu) if heap and self.fits(heap[0][1])]
-        if not heaps:
-            return None
-        _, job = heappop(min(heaps))
-        self.free = round(self.free - self.plan.share_of(job), 6)
-        return job
+        for heap in sorted(filter(None, (self.on_cpu, self.on_gpu))):
+            job, share = heap[0][1], self.plan.share_of(heap[0][1])
+            free = [name for name, room in self.room.items() if room >= min(share, 1)]
+            if len(free) >= ceil(share):
+                emptiest = sorted(free, key=lambda name: -self.room[name])[: ceil(share)]
+                self.gpus_by_job[job.key] = emptiest
+                self.add_room(job, -1)
+                return heappop(heap)[1]
+        return None
 
-    def fits(self, job: Job) -> bool:
-        return self.plan.share_of(job) <= self.free
+    def add_room(self, job: Job, sign: int) -> None:
+        """Free the GPUs of a job, or take them (sign -1)."""
+        for name in self.gpus_by_job[job.key]:
+            part = sign * min(self.plan.share_of(job), 1)
+            self.room[name] = round(self.room[name] + part, 6)  # tenths sum to 1
 
     def end(self, job: Job, is_done: bool) -> None:
         """Free the GPUs of a job; what needs it can start if it is done."""
-        self.free = round(self.free + self.plan.share_of(job), 6)
+        self.add_room(job, 1)
         if is_done:
             self.order.done(job.key)
 
@@ -70,8 +78,8 @@ def run_jobs(
         with report.task("sweep", len(failed), "jobs") as advance:
             while True:
                 while len(running) < options.jobs and (job := queue.pop()):
-                    call = executor.submit(run_job, methods, job, plan.options_of(job, options))
-                    running[call] = job
+                    chosen = plan.options_of(job, options, queue.gpus_by_job[job.key])
+                    running[executor.submit(run_job, methods, job, chosen)] = job
                 if not running:
                     return failed
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -90,7 +98,7 @@ def run_jobs(
 def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
     """Build the jobs of the file and compute which are done. Raise UsageError for too few GPUs."""
     RunContext.start(options if options.engine == "processes" else replace(options, device="cpu"))
-    file.gpus.check_machine(gpus := count_gpus(options))
+    file.gpus.check_machine(sum((gpus := find_gpus(options)).values()))
     index_results.cache_clear()  # the board may have changed
     plan = replace(plan_jobs(file, options, report), gpus=gpus, shares=file.gpus)
     return find_done(plan, replace(options, progress=report))

@@ -5,10 +5,9 @@ import os
 import signal
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from math import ceil
 from typing import Any
 
 from fsbench.core.errors import FsbenchError
@@ -21,59 +20,33 @@ class Workers(ThreadPoolExecutor):
     """Pool of `count` spawned processes, which end when the sweep that started them is gone.
 
     A thread waits for each process. A job whose process dies runs again in a new one, where a
-    training resumes. names: of the GPUs that jobs share; a job sees those that it has taken.
+    training resumes. A process sees the GPUs that the options of its jobs name.
     """
 
-    def __init__(self, count: int, names: Sequence[str] = ()) -> None:
+    def __init__(self, count: int) -> None:
         super().__init__(count)
-        self.free = dict.fromkeys(names, 1.0)
-        self.changed, self.closed = threading.Condition(), False
+        self.closed = False
         self.idle = defaultdict[str | None, list[ProcessPoolExecutor]](list)
         self.other_children = set(multiprocessing.active_children())
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call a function in a process; options as the last argument state its GPUs."""
+        """Call a function in a process. The last argument is the options of a job, if any."""
         return super().submit(self.run, fn, *args, **kwargs)
 
     def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Return what the function does. Raise FsbenchError if its process dies TRIES times."""
-        share: float = getattr(args[-1], "gpus", 0) if args else 0
-        names = self.take_gpus(share)
-        visible = ",".join(names) if self.free else None
-        try:
-            for _ in range(0 if self.closed else TRIES):
-                idle = self.idle[visible]
-                process = idle.pop() if idle else start_process(visible)
-                call = process.submit(fn, *args, **kwargs)
-                if self.closed or not isinstance(call.exception(), BrokenProcessPool):
-                    idle.append(process)
-                    return call.result()
-        finally:
-            self.add(names, min(share, 1))
+        visible: str | None = getattr(args[-1], "visible", None) if args else None
+        for _ in range(0 if self.closed else TRIES):
+            idle = self.idle[visible]
+            process = idle.pop() if idle else start_process(visible)
+            call = process.submit(fn, *args, **kwargs)
+            if self.closed or not isinstance(call.exception(), BrokenProcessPool):
+                idle.append(process)
+                return call.result()
         raise FsbenchError(
             f"the process of the job died {TRIES} times, as it does for want of memory",
             fix="run the command again with fewer --jobs: a training resumes from its checkpoint",
         )
-
-    def take_gpus(self, share: float) -> list[str]:
-        """Wait for GPUs with room for a share, and take it from the emptiest ones."""
-        if not self.free:
-            return []
-        with self.changed:
-            self.changed.wait_for(lambda: len(self.find_room(share)) == ceil(share))
-            names = self.find_room(share)
-            self.add(names, -min(share, 1))
-        return names
-
-    def find_room(self, share: float) -> list[str]:
-        names = [name for name, free in self.free.items() if free >= min(share, 1)]
-        return sorted(names, key=lambda name: -self.free[name])[: ceil(share)]
-
-    def add(self, names: Sequence[str], part: float) -> None:
-        with self.changed:
-            for name in names:
-                self.free[name] = round(self.free[name] + part, 6)  # tenths sum to 1
-            self.changed.notify_all()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End idle processes cleanly; without `wait`, terminate all at once."""
@@ -105,16 +78,3 @@ def exit_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def find_gpus(device: str) -> list[str]:
-    """Return the GPUs of this machine that a device allows, as CUDA names them."""
-    import torch
-
-    if not device.startswith(("auto", "cuda")):
-        return []
-    count = torch.cuda.device_count()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = visible.split(",")[:count] if visible else [str(gpu) for gpu in range(count)]
-    _, _, index = device.partition(":")
-    return names[int(index) :][:1] if index else names

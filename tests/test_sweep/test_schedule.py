@@ -40,19 +40,29 @@ def test_jobs_run_after_what_they_need_and_a_failure_stops_only_what_needs_it(
     assert script.closed
 
 
-def test_jobs_with_gpus_wait_for_them_and_others_do_not(tmp_path: Path) -> None:
-    plan = SweepPlan(gpus=2, shares=GpuShares(pretrain=2, heads=0.5))
-    for name, share in {"a": "pretrain", "b": "heads", "c": "analyses", "d": "heads"}.items():
-        plan.add(Fake(name=name, share_name=share))
-    queue = JobQueue(plan)
-    assert [job.title for job in iter(queue.pop, None)] == ["a", "c"]
-    options = make_options(tmp_path, device="auto")
-    chosen = [plan.options_of(job, options) for job in plan.jobs.values()]
-    assert [(o.device, o.gpus) for o in chosen] == [
-        *[("cuda", 2), ("cuda", 0.5), ("cpu", 0), ("cuda", 0.5)]
-    ]
-    queue.end(next(iter(plan.jobs.values())), is_done=True)
-    assert [job.title for job in iter(queue.pop, None)] == ["b", "d"]
+def test_jobs_take_the_emptiest_gpus_or_wait_for_them_and_others_do_not(tmp_path: Path) -> None:
+    plan = SweepPlan(gpus={"2": 1, "5": 1}, shares=GpuShares(pretrain=2, heads=0.5))
+    shares = {"a": "heads", "b": "heads", "c": "pretrain", "d": "analyses", "e": "heads"}
+    jobs = {name: Fake(name=name, share_name=share) for name, share in shares.items()}
+    for job in jobs.values():
+        plan.add(job)
+    queue, options = JobQueue(plan), make_options(tmp_path, device="auto")
+
+    def start() -> list[tuple[str, str, float, str | None]]:
+        chosen = (
+            (job, plan.options_of(job, options, queue.gpus_by_job[job.key]))
+            for job in iter(queue.pop, None)
+        )
+        return [(job.title, o.device, o.gpus, o.visible) for job, o in chosen]
+
+    at_first = [("a", "cuda", 0.5, "2"), ("b", "cuda", 0.5, "5"), ("d", "cpu", 0, "")]
+    assert start() == at_first
+    queue.end(jobs["a"], is_done=True)
+    assert start() == [], "GPU 5 is half in use"
+    queue.end(jobs["b"], is_done=True)
+    assert start() == [("c", "cuda", 2, "2,5")]
+    queue.end(jobs["c"], is_done=True)
+    assert start() == [("e", "cuda", 0.5, "2")]
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:

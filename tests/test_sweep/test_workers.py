@@ -1,7 +1,6 @@
 """Workers of a sweep: what fails, what dies, and which GPU each one sees."""
 
 import os
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,10 @@ from support.jobs import Fake
 from support.sweep import make_options, wait_for_end
 
 from fsbench.api.options import SweepOptions
+from fsbench.sweep.engines import find_gpus
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.schedule import run_jobs
-from fsbench.sweep.workers import Workers, find_gpus
+from fsbench.sweep.workers import Workers
 
 
 def run(root: Path, tasks: dict[str, str], count: int = 2) -> dict[str, str]:
@@ -49,28 +49,11 @@ def test_a_job_whose_process_dies_runs_again_and_is_named_at_the_second_death(
     assert tries == [2, 2, 1]
 
 
-def test_jobs_take_the_emptiest_gpus_and_wait_for_room() -> None:
-    workers = Workers(1, ["2", "5"])
-    assert [workers.take_gpus(0.5) for _ in range(3)] == [["2"], ["5"], ["2"]]
-    assert workers.take_gpus(0) == []
-    waiting: list[list[str]] = []
-    thread = threading.Thread(target=lambda: waiting.append(workers.take_gpus(2)))
-    thread.start()
-    workers.add(["2"], 0.5)
-    workers.add(["2"], 0.5)
-    assert not waiting, "GPU 5 is half in use"
-    workers.add(["5"], 0.5)
-    thread.join(60)
-    assert waiting == [["2", "5"]]
-    workers.shutdown()
-
-
-def test_a_process_sees_the_gpus_of_its_job() -> None:
-    options = replace(SweepOptions(), gpus=1)
-    with Workers(1, ["2", "5"]) as workers:
-        workers.take_gpus(0.5)
-        assert workers.submit(Fake.show_gpus, options).result() == "5"
-        assert workers.submit(Fake.show_gpus, replace(options, gpus=0)).result() == ""
+def test_a_process_sees_the_gpus_that_the_options_of_its_job_name() -> None:
+    with Workers(1) as workers:
+        for visible in ("5", ""):
+            options = SweepOptions(visible=visible)
+            assert workers.submit(Fake.show_gpus, options).result() == visible
 
 
 def test_without_waiting_all_processes_are_terminated() -> None:
@@ -103,4 +86,4 @@ def test_gpus_to_share(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert find_gpus(device) == expected
+    assert find_gpus(SweepOptions(device=device)) == dict.fromkeys(expected, 1)
