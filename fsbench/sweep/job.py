@@ -3,7 +3,7 @@
 import os
 import platform
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,7 +16,6 @@ from fsbench.core.registry import CODE
 from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots, SourceDataset
 from fsbench.data.loading import list_source, load_source
-from fsbench.data.source import SourceListing
 from pretrain import METHODS
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import outline_source
@@ -25,22 +24,21 @@ from pretrain.training.cost import outline_source
 def read_source(recipe: Recipe, options: SweepOptions) -> SourceDataset:
     """Decode the images that the recipe trains on, once per process."""
     pixels = recipe.decoded_size, progress_reporter(options.progress), recipe.source_subset
-    return _load_source(recipe.source, options.data, options.cache_folder, *pixels)
+    source: SourceDataset = read_once(
+        load_source, recipe.source, options.data, options.cache_folder, *pixels
+    )
+    return source
 
 
 def read_outline(recipe: Recipe, options: SweepOptions) -> SourceDataset:
     """List the images that the recipe trains on, once per process; decode none."""
-    return outline_source(recipe, _list_source(recipe.source, options.data, options.cache_folder))
+    listing = read_once(list_source, recipe.source, options.data, options.cache_folder)
+    return outline_source(recipe, listing)
 
 
 @cache
-def _list_source(ref: str, roots: Any, folder: Path) -> SourceListing:
-    return list_source(ref, DataRoots.parse(roots), folder)
-
-
-@cache
-def _load_source(ref: str, roots: Any, folder: Path, *others: Any) -> SourceDataset:
-    return load_source(ref, DataRoots.parse(roots), folder, *others)
+def read_once(read: Callable[..., Any], ref: str, roots: Any, folder: Path, *others: Any) -> Any:
+    return read(ref, DataRoots.parse(roots), folder, *others)
 
 
 class Job(Frozen):

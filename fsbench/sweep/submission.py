@@ -12,6 +12,7 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Declaration
 from fsbench.core.tasks import ColumnId
 from fsbench.results import assembly
+from fsbench.results.entry import ENTRY_FILE
 from fsbench.results.names import safe_name
 from fsbench.results.verification import read_loaded
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
@@ -57,14 +58,12 @@ class SubmissionJob(Job):
         if options.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
         seeds = self.backbones
-        replaces = any(is_entry_of(self.name, backbone, options) for backbone in seeds)
-        for backbone in seeds if replaces else ():
-            copy_missing_results(options.board / self.name, backbone, options)
+        earlier = [keep_results(options.board / self.name, backbone, options) for backbone in seeds]
         fields = {**self.entries.model_dump(exclude={"only"}), "name": self.name}
         if isinstance(seeds[0], TrainingJob):
             fields["pretraining_data"] = (seeds[0].recipe.source,)
         declaration, models = Declaration.model_validate(fields), [seed.title for seed in seeds]
-        submit(options.results, options.board, declaration, models=models, replace=replaces)
+        submit(options.results, options.board, declaration, models=models, replace=any(earlier))
 
 
 def name_entry(backbone: SweepBackbone) -> str:
@@ -72,33 +71,25 @@ def name_entry(backbone: SweepBackbone) -> str:
     return safe_name(re.sub(r"-s\d+$", "", backbone.title))
 
 
-def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> bool:
-    """Return whether the board has this entry, and it is of this backbone.
+def keep_results(entry: Path, backbone: SweepBackbone, options: SweepOptions) -> bool:
+    """Copy the results of a backbone that an entry has and the results folder lacks.
 
-    Raises ValidationFailed where its results are of other weights than the run of this sweep, which
-    a recipe gives on another kind of machine. A run that the sweep need not train is no run here.
+    Return whether it has any. Raises ValidationFailed where they are of other weights than the run
+    of this sweep, which a recipe gives on another kind of machine. A run that the sweep need not
+    train is no run here.
     """
-    if options.board is None:
-        return False
-    board = Board.open(options.board, new=True)
-    of_entry = board.entry(entry).file.models if entry in board.names() else ()
-    mine = {facts.identity for facts in of_entry if backbone.has_facts(facts, options)}
+    loaded = read_loaded(entry) if (entry / ENTRY_FILE).is_file() else ()
+    mine = [one for one in loaded if backbone.has_facts(one.result.backbone, options)]
     now = backbone.facts(options)
-    if now and (others := mine - {now.identity}):
+    if now and (others := {one.result.backbone.identity for one in mine} - {now.identity}):
         raise ValidationFailed(
-            f"the entry {entry} on {options.board} holds results of other weights"
+            f"the entry {entry} holds results of other weights"
             f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",
             fix="put those weights in the folder of the run and sweep again, or delete the entry"
             " to have all of its results made anew",
         )
-    return bool(mine)
-
-
-def copy_missing_results(entry: Path, backbone: SweepBackbone, options: SweepOptions) -> None:
-    """Copy results of the entry that the results folder lacks, so that the entry keeps them."""
-    for one in read_loaded(entry):
-        facts = one.result.backbone
-        folder = options.results / backbone.title / facts.identity[:12]
-        is_there = assembly.key_of(one.result) in assembly.read_by_key(folder)
-        if backbone.has_facts(facts, options) and not is_there:
+    for one in mine:
+        folder = options.results / backbone.title / one.result.backbone.identity[:12]
+        if assembly.key_of(one.result) not in assembly.read_by_key(folder):
             assembly.add_results(folder, [(one.result, one.records)])
+    return bool(mine)

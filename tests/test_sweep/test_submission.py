@@ -1,7 +1,6 @@
 """What a sweep may do to an entry that is on the board already."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from support import fakes
@@ -11,11 +10,10 @@ from support.sweep import ENTRY, make_options, read, sweep
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts
-from fsbench.sweep import submission
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.graph import plan_jobs
 from fsbench.sweep.job import read_source
-from fsbench.sweep.submission import SubmissionJob, is_entry_of
+from fsbench.sweep.submission import SubmissionJob, keep_results
 
 
 def entry(root: Path) -> SubmissionJob:
@@ -25,39 +23,42 @@ def entry(root: Path) -> SubmissionJob:
     return entry_job
 
 
-def of(job: SubmissionJob, options: SweepOptions) -> BackboneFacts:
-    """Facts of a network that the job's recipe gave somewhere."""
+def of(job: SubmissionJob, options: SweepOptions, kind: str) -> BackboneFacts:
+    """Facts of a network that the job's recipe, or a recipe or source nearby, gave somewhere."""
     (backbone,) = job.backbones
     assert isinstance(backbone, TrainingJob)
-    source = {"source_fingerprint": read_source(backbone.recipe, options).fingerprint}
-    training = fakes_methods.training().model_copy(update=source)
-    changes = {"training": training, "recipe_digest": backbone.recipe.digest()}
-    return fakes.facts().model_copy(update=changes)
+    seed = 1 if kind == "of another recipe" else 0
+    training = fakes_methods.training().model_copy(
+        update={"recipe": backbone.recipe.replace({"seed": seed}).model_dump(mode="json")}
+    )
+    if kind != "of another source":
+        source = {"source_fingerprint": read_source(backbone.recipe, options).fingerprint}
+        training = training.model_copy(update=source)
+    digest = training.recipe_digest
+    return fakes.facts(recipe_digest=digest, steps=training.steps, training=training.model_dump())
 
 
-OTHERS = ["of another recipe", "of another source", "of another name"]
+OTHERS = ["of another recipe", "of another source", "of no entry"]
 
 
 @pytest.mark.parametrize("kind", ["ours", "not trained here", *OTHERS])
 def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, here = entry(tmp_path), make_options(tmp_path, board=tmp_path / "board")
-    facts = of(job, here)
-    if kind == "of another recipe":
-        facts = facts.model_copy(update={"recipe_digest": "0" * 64})
-    if kind == "of another source":
-        facts = facts.model_copy(update={"training": fakes_methods.training()})
-    name = "another" if kind == "of another name" else job.name
-    of_name = SimpleNamespace(file=SimpleNamespace(models=(facts,)))
-    board = SimpleNamespace(names=lambda: [name], entry=lambda _: of_name)
-    monkeypatch.setattr(submission.Board, "open", lambda folder, new: board)
+    job, here = entry(tmp_path), make_options(tmp_path)
+    facts = of(job, here, kind)
+    fakes.write(tmp_path / "board", backbone=facts)
+    (folder,) = (tmp_path / "board").glob("*/*")
+    if kind == "of no entry":
+        folder = tmp_path / "none"
     trained = None if kind == "not trained here" else fakes.facts("other")
     monkeypatch.setattr(TrainingJob, "facts", lambda run, options: trained)
     if kind != "ours":
-        assert is_entry_of(job.name, job.backbones[0], here) is (kind not in OTHERS)
+        assert keep_results(folder, job.backbones[0], here) is (kind not in OTHERS)
+        copies = here.results.glob(f"{job.name}-s0/{facts.identity[:12]}/entry.json")
+        assert len(list(copies)) == (kind not in OTHERS)
         return
     with pytest.raises(ValidationFailed, match="results of other weights") as error:
-        is_entry_of(job.name, job.backbones[0], here)
+        keep_results(folder, job.backbones[0], here)
     assert facts.weights_hash[:12] in str(error.value)
     assert "delete the entry" in error.value.fix
