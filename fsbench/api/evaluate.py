@@ -313,7 +313,7 @@ class Evaluation:
         """Return whether rank 0 has work left in a task, whose old result it clears first."""
         if self.ranks.first and self.request.overwrite:
             self.store(task).clear()
-        return bool(self.ranks.leading_number(self.ranks.first and self.has_work(task)))
+        return bool(self.ranks.collect(self.ranks.first and self.has_work(task))[0])
 
     def has_work(self, task: TaskId) -> bool:
         """Return whether anything of a task is left to compute."""

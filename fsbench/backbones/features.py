@@ -139,9 +139,9 @@ class FeatureStore:
         """
         if ranks.first:
             self.get(request, ranks)
-            ranks.leading_number(NOTHING_MISSING)
+            ranks.collect(NOTHING_MISSING)
             return
-        while (done := ranks.leading_number(0)) != NOTHING_MISSING:
+        while (done := ranks.collect(0)[0]) != NOTHING_MISSING:
             for _ in self.rows(request, done, ranks=ranks):
                 pass
 
@@ -194,7 +194,7 @@ class FeatureStore:
         check_input_size(request.backbone, request.image.input_size, self.device)
         writer = ArrayWriter(self.locate(request), request.shape, np.float32)
         seconds = list[float]()
-        ranks.leading_number(writer.rows)
+        ranks.collect(writer.rows)
         process.reset_peak_memory(self.device)
         n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
         with self.report.task(f"{name} features", n, "images", writer.rows) as advance:

@@ -54,11 +54,14 @@ class Ranks:
         """Replace the tensors by those of rank 0."""
         self._apply(lambda flat: distributed.broadcast(flat, src=0), tensors)
 
-    def leading_number(self, number: int) -> int:
-        """Return the number of rank 0."""
-        tensor = torch.tensor([number])
-        self.lead([tensor])
-        return int(tensor)
+    def collect(self, number: int, device: torch.device | str = "cpu") -> list[int]:
+        """Return the numbers of all ranks, in order."""
+        if self.size == 1:  # without a wait for the device
+            return [number]
+        tensor = torch.tensor([number * (r == self.rank) for r in range(self.size)], device=device)
+        self.sum([tensor])
+        numbers: list[int] = tensor.tolist()
+        return numbers
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """Return the tensors of all ranks, of equal shapes, in order on rank 0; none elsewhere."""
@@ -84,20 +87,6 @@ class Ranks:
                 yield item
                 turn = self.store.add(name, 1)
 
-    def total(self, number: int, device: torch.device) -> int:
-        """Return the sum of a number over the ranks."""
-        tensor = torch.tensor([number], device=device)
-        self.sum([tensor])
-        return int(tensor)
-
-    def largest(self, numbers: Sequence[int], device: torch.device) -> list[int]:
-        """Return the largest of the ranks' numbers at each position."""
-        if self.size == 1:  # without a wait for the device
-            return list(numbers)
-        tensor = torch.tensor(numbers, device=device)
-        self._apply(lambda flat: distributed.all_reduce(flat, distributed.ReduceOp.MAX), [tensor])
-        return [int(number) for number in tensor.cpu()]
-
     @torch.no_grad()
     def _apply(self, collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) -> None:
         """Run one collective operation in place for all tensors of a type, in their order."""
@@ -113,11 +102,6 @@ class Ranks:
         if self.size > 1:
             with watched_peers():
                 distributed.barrier()
-
-    def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
-        """Return whether all ranks gave the same numbers."""
-        largest = self.largest([*numbers, *(-number for number in numbers)], device)
-        return largest[len(numbers) :] == [-number for number in largest[: len(numbers)]]
 
     def facts(self) -> dict[str, Any]:
         """Return facts for the run's record; none for a single process."""

@@ -80,7 +80,7 @@ class TrainingCost:
         if first:
             with FlopCounter() as counter:
                 yield
-            self.step_flops = self.ranks.total(counter.flops, self.device)
+            self.step_flops = sum(self.ranks.collect(counter.flops, self.device))
         else:
             yield
         self.flops += self.step_flops

@@ -268,7 +268,7 @@ class EpisodicValidation(Validation):
                 stack.enter_context(use_batch_statistics(ctx.model, everywhere=True))
             tasks = range(self.ranks.rank, self.learner.val_episodes, self.ranks.size)
             correct = sum(int(n) for n in [self._count_correct(ctx, i) for i in tasks])
-        total = self.ranks.total(correct, self.device)
+        total = sum(self.ranks.collect(correct, self.device))
         return total / (self.learner.val_episodes * self.queries)
 
     def _count_correct(self, ctx: Context, i: int) -> torch.Tensor:

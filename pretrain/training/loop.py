@@ -190,7 +190,7 @@ class Trainer:
                 continue
             if not self.sums.finite:
                 self._fail("the loss is not finite")
-            [signal] = self.ranks.largest([self.stop.number], self.ctx.device)
+            signal = max(self.ranks.collect(self.stop.number, self.ctx.device))
             if signal or self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
             if signal:

@@ -111,7 +111,7 @@ class Validation:
         correct = count_classified(
             model, self.images, self.labels, self.normalise, self.recipe, self.ranks
         )
-        return self.ranks.total(correct, self.device) / len(self.labels)
+        return sum(self.ranks.collect(correct, self.device)) / len(self.labels)
 
 
 class EpochSums:
