@@ -8,9 +8,7 @@ are read as inert values; see `fsbench.backbones.pickles`.
 import glob
 import pickle
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,16 +21,12 @@ from safetensors.torch import load_file
 from fsbench.backbones import pickles
 from fsbench.backbones.pickles import MAGIC, MAGIC_NUMBER, InertValue
 from fsbench.core import io
-from fsbench.core.errors import CheckpointError
+from fsbench.core.errors import UNREADABLE, CheckpointError
 
 SUFFIXES = (".safetensors", ".pth", ".pt", ".ckpt", ".bin", ".tar")
 KINDS = io.read_table(Path(__file__).with_name("file_kinds.yaml"))
 FIXES: dict[str, str] = KINDS["fixes"]
-BROKEN = (
-    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError),
-    *(RuntimeError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError),
-    *(AssertionError, MemoryError, SafetensorError),
-)
+BROKEN = (*UNREADABLE, pickle.UnpicklingError, zipfile.BadZipFile, SafetensorError)
 """Exceptions of the readers for truncated, damaged or foreign files."""
 
 SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(\.\w+)")

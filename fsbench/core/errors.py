@@ -3,8 +3,16 @@
 Exit codes: 1 run failed, 2 usage, 3 data, 4 checkpoint mismatch, 5 validation failed.
 """
 
+import struct
+import zlib
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+UNREADABLE = (
+    *(OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, AssertionError, MemoryError, SyntaxError, struct.error, zlib.error),
+)
+"""Exceptions of libraries for truncated, damaged or foreign files."""
 
 
 class FsbenchError(Exception):

@@ -3,7 +3,6 @@
 Animations give their first frame; EXIF rotation is ignored, as in torchvision's loaders.
 """
 
-import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from io import BytesIO
@@ -14,17 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fsbench.core.errors import DataError
+from fsbench.core.errors import UNREADABLE, DataError
 from fsbench.core.specs import ImageSpec, Interpolation
 from fsbench.data.files import identify_stand_in, refuse_placeholder, stamp_file
 from fsbench.data.formats import readable_formats
 
-BROKEN = (
-    *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, EOFError),
-    *(MemoryError, struct.error, Image.DecompressionBombError),
-)
-"""Exceptions of Pillow for missing, truncated, corrupt or oversized files."""
-
+BROKEN = (*UNREADABLE, Image.DecompressionBombError)
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 """Modes of at most 8 bits per channel, whose conversion to RGB is unambiguous."""
 MAX_PIXELS = 89_478_485

@@ -1,6 +1,5 @@
 """Base of the readers of targets, and what readers share: files by name, labels, damaged files."""
 
-import zlib
 from functools import cache
 from pathlib import Path
 
@@ -9,12 +8,6 @@ from fsbench.data.assembly import ImageRow, Notes, assemble, missing_error
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, refuse_placeholder, refuse_unreadable
-
-UNREADABLE = (
-    *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
-    *(ArithmeticError, AssertionError, EOFError, MemoryError, zlib.error),
-)
-"""Exceptions of scipy and torchvision for truncated, damaged or foreign files."""
 
 
 class TargetReader(Frozen):

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from fsbench.core.errors import DataError
+from fsbench.core.errors import UNREADABLE, DataError
 from fsbench.data.assembly import ImageRow, Notes, missing_error, require_listed_once
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path
 from fsbench.data.readers.base import (
-    UNREADABLE,
     TargetReader,
     fold_label,
     number_classes,

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fsbench.core.errors import UNREADABLE
 from fsbench.core.schema import Flag
 from fsbench.core.specs import Frozen
 from fsbench.data.assembly import missing_error
 from fsbench.data.base import hash_lines
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, list_files, stamp_file
-from fsbench.data.readers.base import UNREADABLE
 from fsbench.data.readers.class_folders import ClassFolders
 from fsbench.data.readers.official_lists import DogsLists, TextLists
 from fsbench.data.source import SourceImage, SourceListing, locate_image, select_by_hash
