@@ -21,6 +21,7 @@ from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
 from fsbench.core.tables import TextTable
 from fsbench.results.names import model_name
+from fsbench.results.table import format_score
 from fsbench.results.verification import read_loaded
 from leaderboard.render.md import render_table
 from leaderboard.render.notes import to_percent
@@ -79,11 +80,9 @@ def write_eval_results(folder: Path, results: Sequence[Result], benchmark: str) 
 
 def describe_score(result: Result) -> str:
     """Return the accuracy (%) with its interval, what it is over, and why it is not official."""
-    ci95, n = result.score.ci95, result.score.n
-    half = "" if ci95 is None else f" ± {to_percent(ci95)}"
     unit = "episodes" if isinstance(result.spec, EpisodicSpec) else "test images"
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
-    return f"{to_percent(result.score.mean)}{half} over {n} {unit}{flags}"
+    return f"{format_score(result.score)} over {result.score.n} {unit}{flags}"
 
 
 def write_card(folder: Path, results: Sequence[Result]) -> Path:

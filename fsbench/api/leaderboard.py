@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fsbench.api.machine import progress_reporter
 from fsbench.core.options import expand_path
-from fsbench.core.progress import SILENT, Reporter, console_reporter
+from fsbench.core.progress import Reporter
 from fsbench.core.tables import ShownAsTables, TextTable
 from leaderboard.render import csv, json, md, terminal
 from leaderboard.render.frame import make_frame
@@ -79,5 +80,4 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     >>> board.to_frame()[["track", "entry", "tier"]].drop_duplicates().values.tolist()
     [['linear ibm 32px', 'entry', 1], ['affine ibm 32px', 'entry', 1]]
     """
-    report = console_reporter() if progress is True else progress or SILENT
-    return RankedBoard(rank_board(expand_path(folder), report))
+    return RankedBoard(rank_board(expand_path(folder), progress_reporter(progress)))

@@ -36,21 +36,7 @@ RECIPE_KEYS = (("recipe_fields",), ("recipe",), ("models", 0, "training", "recip
 class Run:
     """A finished pretraining run.
 
-    Attributes
-    ----------
-    folder : Path
-        Where the weights, logs and records lie; `run:FOLDER` is its reference.
-    record : dict
-        The content of run.json.
-
-    Examples
-    --------
-    >>> import fsbench
-    >>> run = fsbench.pretrain("toy/normal", width=2, plan={"rounds": 1, "epoch_images": 64})
-    >>> run.ref
-    'run:runs/toy-normal-s0'
-    >>> run.recipe.plan.rounds
-    1
+    folder: where the weights, logs and records lie; record: the content of run.json.
     """
 
     folder: Path
@@ -102,8 +88,8 @@ def pretrain(options: PretrainOptions) -> Run:
     --------
     >>> import fsbench
     >>> run = fsbench.pretrain("toy/normal", width=2, plan={"rounds": 1, "epoch_images": 64})
-    >>> run.record["steps"], 0 <= run.accuracy <= 1
-    (8, True)
+    >>> run.ref, run.recipe.plan.rounds, run.record["steps"], 0 <= run.accuracy <= 1
+    ('run:runs/toy-normal-s0', 1, 8, True)
     """
     recipe, report = resolve_recipe(**vars(options)), progress_reporter(options.progress)
     device, cache = RunContext.start(options).device, options.cache_folder

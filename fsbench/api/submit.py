@@ -3,11 +3,12 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fsbench.api.machine import progress_reporter
 from fsbench.api.options import SubmitOptions
 from fsbench.api.results import Results
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.options import takes_options
-from fsbench.core.progress import SILENT, console_reporter, format_count
+from fsbench.core.progress import format_count
 from leaderboard.declaration import find_declaration, read_declaration
 from leaderboard.rules.submission import check_submissions
 from leaderboard.store import Board
@@ -62,8 +63,7 @@ def submit(options: SubmitOptions) -> list[Submission]:
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
         if not options.dry_run:
             key = Path(options.sign_with) if options.sign_with else None
-            progress = options.progress
-            report = console_reporter() if progress is True else progress or SILENT
+            report = progress_reporter(options.progress)
             for sentence in target.add(submissions, options.replace, key):
                 report.log(sentence)
     return submissions

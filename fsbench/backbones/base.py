@@ -99,29 +99,17 @@ class Backbone:
         features: Literal["trunk", "head"] = "trunk",
         dtype: Literal["fp32", "bf16"] = "fp32",
     ) -> "Backbone":
-        """Freeze a copy of a module in memory as a backbone.
+        """Freeze a copy of a module in memory, without its classifier, as a backbone.
 
         Results state the source `module` and the reference `module:NAME`, by which nobody else can
         load it. The weights hash is that of the same weights in a file.
 
-        Parameters
-        ----------
-        module : torch.nn.Module
-            Network without its classifier.
-        input_size : int
-            Side in pixels that the network was trained at; it has no default.
-        mean, std : str, float or three floats
-            Normalisation of images in [0, 1]: `imagenet`, `half`, `none`, a number, or one per
-            channel; no default.
-        pool : {"native", "cls", "avg", "cls+avg", "max"}
-            How one vector per image is taken: as the module returns it (native); first of the
-            tokens (B, N, D); average or maximum over the patches or over maps (B, D, h, w).
-        layers : str
-            `last`, or the name of a module whose output is taken.
-        features : {"trunk", "head"}
-            head: take the outputs of a classifier that was left on.
-        dtype : {"fp32", "bf16"}
-            Arithmetic of the network; bf16 is autocast.
+        input_size: side (px) of the images in training; mean, std: normalisation of images in
+        [0, 1]: `imagenet`, `half`, `none`, a number, or one per channel. These three have no
+        default. pool: how one vector per image is taken: as the module returns it (native), the
+        first of the tokens (B, N, D), average or maximum over the patches or over maps (B, D, h,
+        w). layers: `last`, or the name of a module whose output is taken. features: head takes the
+        outputs of a classifier that was left on. dtype: arithmetic; bf16 is autocast.
 
         Raises UsageError for what is missing or cannot be pooled so; CheckpointError as
         `load_backbone`.

@@ -13,8 +13,7 @@ from fsbench.backbones.sources.run import RECORD, RunRecord, read_run
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
-from fsbench.sweep.job import Job, read_source
-from fsbench.sweep.ranks import run_ranks
+from fsbench.sweep.job import Job, read_source, run_ranks
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import run_folder

@@ -4,9 +4,13 @@ import os
 import platform
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
+
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import SweepOptions
@@ -16,6 +20,7 @@ from fsbench.core.registry import CODE
 from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots, SourceDataset
 from fsbench.data.loading import list_source, load_source
+from fsbench.sweep.workers import set_up_worker
 from pretrain import METHODS
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import outline_source
@@ -101,3 +106,25 @@ def run_job(methods: UserMethods, job: Job, options: SweepOptions) -> str:
     except (FsbenchError, OSError) as error:
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def run_ranks(count: int, job: Job, options: SweepOptions) -> None:
+    """Run a job in `count` processes of torchrun's launcher, which share its work.
+
+    Raises FsbenchError if one fails.
+    """
+    config = LaunchConfig(1, 1, count, rdzv_backend="c10d", rdzv_endpoint="localhost:0")
+    config.max_restarts = 0  # the engine repeats the job
+    try:
+        launch = elastic_launch(config, run_rank)
+        launch(UserMethods(options.method), job, replace(options, gpus=1))
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        raise FsbenchError(f"rank {rank} of {count}: {failure.message}") from error
+
+
+def run_rank(methods: UserMethods, job: Job, options: SweepOptions) -> None:
+    """Run one rank of a job; it ends with the process that started it."""
+    set_up_worker()
+    if reason := run_job(methods, job, options):
+        raise FsbenchError(reason)

@@ -104,21 +104,15 @@ def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT
     return find_done(plan, replace(options, progress=report))
 
 
-def run_sweep(
-    plan: SweepPlan,
-    options: SweepOptions,
-    report: Reporter = SILENT,
-    executor: Executor | None = None,
-) -> dict[str, str]:
-    """Run the missing jobs, `options.jobs` at a time; return title -> reason of every failed job.
+def run_sweep(plan: SweepPlan, options: SweepOptions, report: Reporter = SILENT) -> dict[str, str]:
+    """Run the missing jobs by the engine of the options; return title -> reason of failed ones.
 
-    executor: of `concurrent.futures`, by default that of `options.engine`. Raise FsbenchError when
-    another sweep runs in the folder.
+    Raise FsbenchError when another sweep runs in the folder.
     """
     with lock_sweep(options.output):
         if not plan.missing:
             return {}
-        failed = run_jobs(plan, options, executor or make_engine(options), report)
+        failed = run_jobs(plan, options, make_engine(options), report)
     return {job.title: failed[key] for key, job in plan.jobs.items() if key in failed}
 
 
