@@ -31,17 +31,15 @@ AUTO = "auto"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model by its reference, or a backbone in memory; options: how references are loaded."""
+    """A model by its reference, or a backbone in memory; options: how references are loaded.
+
+    features: as the options choose them.
+    """
 
     ref: str
     options: ModelOptions
+    features: specs.FeatureSpec
     in_memory: Backbone | None = None
-
-    @property
-    def features(self) -> specs.FeatureSpec:
-        """Choices about features. Raises UsageError."""
-        o = self.options
-        return feature_spec(o.pool, o.layers, o.features, o.mean, o.std, o.dtype)
 
     def load(
         self,
@@ -49,13 +47,8 @@ class Model:
         report: Reporter = SILENT,
         needs: Iterable[str] = (),
         test_size: int | None = None,
-        features: specs.FeatureSpec | None = None,
     ) -> Backbone:
-        """Return the backbone on a device.
-
-        needs, test_size: as in `load_backbone`; features: in place of those that the options
-        choose. Raises UsageError, CheckpointError.
-        """
+        """Return the backbone on a device; the rest as in `load_backbone`, with its errors."""
         if self.in_memory:
             return self.in_memory.on(device)
         return backbones.load_backbone(
@@ -64,7 +57,7 @@ class Model:
             random_init=self.options.random_init,
             device=device,
             report=report,
-            features=features or self.features,
+            features=self.features,
             needs=needs,
             test_size=test_size,
         )
@@ -78,16 +71,18 @@ def parse_models(options: ModelOptions) -> list[Model]:
     """
     several = [options.model] if isinstance(options.model, str | Backbone) else options.model
     models: dict[str, Model] = {}
+    names = ("pool", "layers", "features", "mean", "std", "dtype")
+    features = feature_spec(**{name: getattr(options, name) for name in names})
     for source in several:
         ref, in_memory = (source, None) if isinstance(source, str) else (source.facts.ref, source)
-        model = models.setdefault(ref, Model(ref, options, in_memory))
+        model = models.setdefault(ref, Model(ref, options, features, in_memory))
         if model.in_memory is not in_memory:
             raise UsageError(f"two models are called {ref}", fix="give each its own name")
         if in_memory is None:
             make_request(ref, options.arch, options.random_init).check()
-        elif model.features != specs.NATIVE_FEATURES:
+        elif features != specs.NATIVE_FEATURES:
             raise UsageError(
-                f"{' '.join(model.features.variant)} for {ref}, a backbone in memory",
+                f"{' '.join(features.variant)} for {ref}, a backbone in memory",
                 fix="pass them to Backbone.from_module",
             )
     if options.name is not None and len(models) > 1:

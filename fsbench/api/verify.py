@@ -82,8 +82,8 @@ def verify(options: VerifyOptions, report: Reporter = SILENT) -> Badge:
     model, *others = parse_models(options)
     if others:
         raise UsageError(f"{len(others) + 1} models for '{entry.name}'", fix="verify one at a time")
-    features = entry.loaded[0].result.backbone.feature_spec
-    backbone = model.load(context.device, report, features=features)
+    model = replace(model, features=entry.loaded[0].result.backbone.feature_spec)
+    backbone = model.load(context.device, report)
     network = match_network(entry, backbone.facts)
     episodes = None if options.episodes == "all" else options.episodes
     samples = [
