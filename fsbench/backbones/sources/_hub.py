@@ -97,12 +97,9 @@ def check_repository(request: BackboneRequest) -> None:
 
 def commit_of(repository: str) -> str | None:
     """Return the commit that ORG/NAME[@REV] has in the cache, where it is known."""
-    from huggingface_hub import constants
-    from huggingface_hub.file_download import repo_folder_name
+    from huggingface_hub import snapshot_download
 
-    repository, _, revision = repository.partition("@")
-    if re.fullmatch("[0-9a-f]{40}", revision):
-        return revision
-    folder = repo_folder_name(repo_id=repository, repo_type="model")
-    path = Path(constants.HF_HUB_CACHE, folder, "refs", *(revision or "main").split("/"))
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+    name, _, revision = repository.partition("@")
+    with suppress(OSError):  # it is not in the cache
+        return Path(snapshot_download(name, revision=revision or None, local_files_only=True)).name
+    return None
