@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import get_args
+from typing import Any, get_args
 
 from fsbench.api.evaluate import TargetSets
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import resolve_recipe
 from fsbench.api.request import EvaluationRequest, build_request
 from fsbench.core.errors import UsageError
+from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord
 from fsbench.core.tasks import TaskId
@@ -36,7 +37,7 @@ def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterato
     of_file = METHODS.names() if "all" in runs.methods else runs.methods or (None,)
     names = [*of_file, *map(registry.load_code, more_methods)]
     for seed, base, methods in product(runs.seeds, runs.recipes, names):
-        options = {"scenario": runs.scenario, "seed": seed, "overrides": runs.set}
+        options: dict[str, Any] = {"scenario": runs.scenario, "seed": seed, "overrides": runs.set}
         if f"{base}/{methods}" in registry.recipe_names():
             recipe = resolve_recipe(f"{base}/{methods}", **options)
         else:
@@ -107,8 +108,11 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
     """
     plan, requests = SweepPlan(), [build_request(block) for block in file.evaluate]
     needs = frozenset(need for request in requests for need in request.needs)
-    models = (replace(model, model=(ref,)) for model in file.backbones for ref in model.model)
-    existing = [load_given(model, needs) for model in models]
+    existing = [
+        load_given(replace(model, model=(ref,)), needs)
+        for model in file.backbones
+        for ref in split_values(model.model)
+    ]
     all_backbones: list[SweepBackbone] = [*existing, *expand_runs(file, options)]
     names = Counter(backbone.title for backbone in all_backbones)
     if twice := [name for name, n in names.items() if n > 1]:  # their results would mix
