@@ -31,7 +31,7 @@ from fsbench.results.entry import Loaded
 from fsbench.results.table import shorten_columns, warn_of_feature_scale
 from fsbench.results.verification import read_loaded
 from leaderboard.ranking.gaps import compute_student_interval
-from leaderboard.ranking.outcomes import extract_outcomes
+from leaderboard.ranking.outcomes import Outcomes, align_outcomes, extract_outcomes
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.record import Column, identify_column
 from leaderboard.render.notes import SELF_MARK, SELF_NOTE, to_percent
@@ -274,22 +274,17 @@ def read_side(
 
 @dataclass(frozen=True, eq=False)
 class PairedColumn:
-    """The outcomes (n,) of the episodes or test images of a column that both entries have.
-
-    index (n,): their numbers; draws: names the random draw of the episodes: columns with equal
-    draws are not independent; results: of A and B.
-    """
+    """The outcomes of A and B on the episodes or test images of a column that both have."""
 
     column: ColumnId
-    index: NDArray[np.int64]
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    draws: str
+    a: Outcomes
+    b: Outcomes
     results: tuple[Result, Result]
 
     @property
     def gaps(self) -> NDArray[np.float64]:
-        return self.a - self.b
+        """A - B (n,)."""
+        return self.a.values - self.b.values
 
 
 def pair_columns(a: ComparedSide, b: ComparedSide) -> Iterator[PairedColumn]:
@@ -308,15 +303,14 @@ def pair_columns(a: ComparedSide, b: ComparedSide) -> Iterator[PairedColumn]:
     for column in shared:
         pair = a.results[column], b.results[column]
         left, right = map(extract_outcomes, pair)
-        index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
-        if index.size < 2:
+        both = align_outcomes([left, right])
+        if both[0].index.size < 2:
             raise UsageError(
-                f"{column.name}: {left.index.size} and {right.index.size} episodes, {index.size} "
-                "of them shared: too few shared episodes to estimate the variance",
+                f"{column.name}: {left.index.size} and {right.index.size} episodes, "
+                f"{both[0].index.size} of them shared: too few to estimate the variance",
                 fix="evaluate both on the same episodes (no --shard, equal --episodes)",
             )
-        values, results = (left.values[i], right.values[j]), (pair[0].result, pair[1].result)
-        yield PairedColumn(column.name, index, *values, left.draws, results)
+        yield PairedColumn(column.name, *both, (pair[0].result, pair[1].result))
 
 
 def compare_track(
@@ -328,7 +322,7 @@ def compare_track(
         sign_flip(pair.gaps / pair.gaps.size, "compare", name)
         for name, pair in zip(names, pairs, strict=True)
     ]
-    index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
+    index, gaps, draws = zip(*((x.a.index, x.gaps, x.a.draws) for x in pairs), strict=True)
     p_overall = sign_flip(statistics.shares(index, gaps, draws), "compare", *names)
     label = f"overall, {format_count(len(pairs), 'task')}"
     columns = {pair.column for pair in pairs}
@@ -354,7 +348,7 @@ def measure_gap(
     pairs: Sequence[PairedColumn], task: str, p: float, p_holm: float | None = None
 ) -> Gap:
     """Return the gap of the unweighted mean over these tasks."""
-    gaps, draws = [x.gaps for x in pairs], [x.draws for x in pairs]
+    gaps, draws = [x.gaps for x in pairs], [x.a.draws for x in pairs]
     [paired] = statistics.measure_rows([gaps], [draws])
     sd = paired.se * math.sqrt(paired.fewest)
     half = paired.ci95
@@ -366,8 +360,8 @@ def measure_gap(
         task=task,
         unit="episodes" if isinstance(pairs[0].results[0].spec, EpisodicSpec) else "images",
         n=paired.fewest,
-        a=float(np.mean([x.a.mean() for x in pairs])),
-        b=float(np.mean([x.b.mean() for x in pairs])),
+        a=float(np.mean([x.a.values.mean() for x in pairs])),
+        b=float(np.mean([x.b.values.mean() for x in pairs])),
         gap=paired.gap,
         low=paired.gap - half,
         high=paired.gap + half,
