@@ -303,14 +303,14 @@ def pair_columns(a: ComparedSide, b: ComparedSide) -> Iterator[PairedColumn]:
     for column in shared:
         pair = a.results[column], b.results[column]
         left, right = map(extract_outcomes, pair)
-        both = align_outcomes([left, right])
-        if both[0].index.size < 2:
+        one, two = align_outcomes([left, right])
+        if one.index.size < 2:
             raise UsageError(
                 f"{column.name}: {left.index.size} and {right.index.size} episodes, "
-                f"{both[0].index.size} of them shared: too few to estimate the variance",
+                f"{one.index.size} of them shared: too few to estimate the variance",
                 fix="evaluate both on the same episodes (no --shard, equal --episodes)",
             )
-        yield PairedColumn(column.name, *both, (pair[0].result, pair[1].result))
+        yield PairedColumn(column.name, one, two, (pair[0].result, pair[1].result))
 
 
 def compare_track(

@@ -20,16 +20,13 @@ class AnalysisJob(Job):
     """Run analyses on one backbone's training images; analyses: name -> its settings."""
 
     KIND: ClassVar = "analyze"
+    share: ClassVar = "analyses"
     backbone: SweepBackbone
     analyses: dict[str, Any]
 
     @property
     def title(self) -> str:
         return f"{', '.join(self.analyses)} of {self.backbone.title}"
-
-    @property
-    def share(self) -> str:
-        return "analyses"
 
     @cached_property
     def key(self) -> str:

@@ -28,6 +28,7 @@ class TrainingJob(Job):
     """A run that the sweep trains; recipe: as fitted to the source (pretrain/recipes/recipe.py)."""
 
     KIND: ClassVar = "pretrain"
+    share: ClassVar = "pretrain"
     recipe: Recipe
 
     @cached_property
@@ -42,10 +43,6 @@ class TrainingJob(Job):
     def digest_on_board(self) -> str:
         """Digest that its results state, as may those of another source (`has_facts`)."""
         return self.recipe.digest()
-
-    @property
-    def share(self) -> str:
-        return "pretrain"
 
     def folder(self, options: SweepOptions) -> Path:
         return options.output / "runs" / self.title

@@ -60,9 +60,7 @@ class RayEngine(Executor):
         try:
             import ray
         except ImportError as error:
-            raise UsageError(
-                "Ray is not installed", fix="pip install 'fsbench[cluster]'"
-            ) from error
+            raise UsageError("Ray is not installed", fix=INSTALL) from error
         ray.init(ignore_reinit_error=True, log_to_driver=False)
         self.ray, self.gpus = ray, int(ray.cluster_resources().get("GPU", 0))
         self.remote = ray.remote(run_job)

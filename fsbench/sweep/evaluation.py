@@ -122,6 +122,7 @@ class FeaturesJob(Job):
     """Extract the features of one backbone that several evaluations read; tasks: one of theirs."""
 
     KIND: ClassVar = "features"
+    share: ClassVar = "features"
     backbone: SweepBackbone
     tasks: InstanceOf[TaskGroup]
     image: ImageSpec
@@ -130,10 +131,6 @@ class FeaturesJob(Job):
     def title(self) -> str:
         (task,) = self.tasks.images
         return f"features of {self.backbone.title} for {task} at {self.image}"
-
-    @property
-    def share(self) -> str:
-        return "features"
 
     def done(self, options: SweepOptions) -> bool:
         """Return False: only the loaded backbone tells, and extracting again takes no time."""
