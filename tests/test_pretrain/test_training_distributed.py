@@ -77,11 +77,8 @@ class Deaf(Ranks):
     def lead(self, tensors: Sequence[Tensor]) -> None:
         return None
 
-    def largest(self, number: int, device: torch.device) -> int:
-        return number
-
-    def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
-        return True
+    def collect(self, number: int, device: torch.device | str = "cpu") -> list[int]:
+        return [number]
 
 
 @pytest.fixture
