@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from support.cli import CommandLine
@@ -15,6 +16,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 
 ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile("any pace", deadline=None)  # a busy machine is no fault
+settings.load_profile("any pace")
 
 
 @pytest.fixture(autouse=True)

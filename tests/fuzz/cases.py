@@ -91,7 +91,6 @@ class Tally:
         """Check `size` cases that are the same in every run; some end in each of these ways."""
         drawn = settings(
             max_examples=size,
-            deadline=None,
             derandomize=True,
             database=None,
             suppress_health_check=list(HealthCheck),

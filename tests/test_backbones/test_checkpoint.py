@@ -125,7 +125,7 @@ TURNED = {
 }  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tree=st.dictionaries(st.text("xyz", min_size=1), TREES, min_size=1),
        zipped=st.booleans(), more=st.sampled_from([{}, TURNED]))  # fmt: skip
 def test_tensors_are_those_of_torch(tree: dict[str, Any], zipped: bool, more: Any) -> None:

@@ -131,7 +131,7 @@ def test_gaps_of_columns_by_hand(
     assert paired([np.full(3, 0.25)], [np.zeros(3)]).p == 0.0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm_against_its_definition(p: list[float]) -> None:
     order = sorted(range(len(p)), key=lambda i: p[i])
@@ -170,7 +170,7 @@ def enumerated(parts: list[float]) -> float:
     return float(min(1.0, 2 * min(above, below)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(-9, 9).map(lambda k: k / 75), min_size=1, max_size=8))
 def test_few_parts_are_enumerated(parts: list[float]) -> None:
     assert sign_flip(np.array(parts), "x") == pytest.approx(enumerated(parts))

@@ -65,7 +65,7 @@ def draw_groups(seed: int, size: int, spread: int) -> Groups:
     counts=st.dictionaries(st.integers(0, 40), st.integers(17, 60), min_size=5, max_size=9),
     i=st.integers(0, 10**9),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_support_and_query_are_disjoint_balanced_and_in_range(
     spec: EpisodeSpec, counts: dict[int, int], i: int
 ) -> None:
@@ -99,7 +99,7 @@ def test_support_and_query_are_disjoint_balanced_and_in_range(
         }
     ),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_support_is_classic_and_queries_are_the_next_images_of_other_groups(
     groups: Groups, i: int, fields: dict[str, int]
 ) -> None:
@@ -129,7 +129,7 @@ def test_support_is_classic_and_queries_are_the_next_images_of_other_groups(
 
 
 @given(keys=st.lists(st.integers(0, 3), min_size=1, max_size=150), m=st.integers(1, 30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_first_is_the_head_of_a_stable_argsort_even_with_ties(keys: list[int], m: int) -> None:
     array = np.array(keys, dtype=np.uint64)
     m = min(m, len(keys))
@@ -256,7 +256,7 @@ def find_worst(groups: Groups, c: int, k: int, n_way: int) -> int:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=6), min_size=3, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_surely_remains_is_the_worst_case(codes: list[list[int]]) -> None:
     apart = grouped({c: [10 * c + code for code in part] for c, part in enumerate(codes)})
     shared = grouped(dict(enumerate(codes)))

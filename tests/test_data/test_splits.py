@@ -23,7 +23,7 @@ def dataset(counts: list[int], ids: str = "x") -> TargetDataset:
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.sampled_from([0.1, 0.25, 0.9]))
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_parts_of_every_class_are_for_testing_and_held_out(counts: list[int], part: float) -> None:
     whole = dataset([n + 1 for n in counts])
     train, test = split_dataset(whole)

@@ -26,7 +26,7 @@ from fsbench.results.entry import Loaded
 from leaderboard import submission
 from leaderboard.submission import read_submissions
 
-FUZZ = settings(max_examples=30, deadline=None, derandomize=True,
+FUZZ = settings(max_examples=30, derandomize=True,
                 suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def boards(draw: st.DrawFn) -> tuple[dict[str, dict[str, Outcomes]], list[str]]:
     return entries, columns
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(boards())
 def test_a_field_at_once_is_every_pair(board: tuple[Held, list[str]]) -> None:
     entries, columns = board
@@ -111,7 +111,7 @@ def test_a_field_at_once_is_every_pair(board: tuple[Held, list[str]]) -> None:
             assert gaps[name] == pytest.approx(expected, abs=1e-12, rel=0, nan_ok=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(boards())
 def test_the_ranking_is_that_of_the_definition(board: tuple[Held, list[str]]) -> None:
     entries, columns = board
@@ -134,7 +134,7 @@ def test_twins_have_no_gap_at_all() -> None:
     assert PairwiseGaps({"a": twin, "b": twin}).behind("a", ["b"])["b"][:4] == (0.0, 0.0, 1.0, 1200)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 200), min_size=1, max_size=3))
 def test_sums_of_counts_and_of_their_products_are_exact(seed: int, queries: list[int]) -> None:
     """In either precision, whatever the common denominator; values follow as fractions."""

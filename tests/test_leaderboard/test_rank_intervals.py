@@ -74,7 +74,7 @@ boards = st.dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(boards, st.randoms())
 def test_order_of_entries_does_not_matter_and_identical_ones_tie(board: Any, shuffle: Any) -> None:
     ranks = rank({**board, "twin": board[min(board)]}, 50)

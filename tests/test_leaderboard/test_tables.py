@@ -127,7 +127,7 @@ def facts(result: Result) -> tuple[object, ...]:
     return (episode.pool, episode.track, spec.image.input_size, kind)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FILES, ENTRIES)
 def test_no_table_mixes_two_tracks_and_every_result_of_a_column_is_in_one(
     name: str, entries: list[list[Result]]
@@ -157,7 +157,7 @@ def test_no_table_mixes_two_tracks_and_every_result_of_a_column_is_in_one(
             assert measured.model_copy(update={"protocol": protocol}) == track
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FILES, ENTRIES, st.lists(RESULTS, min_size=1, max_size=5))
 @example(
     "cdfsl",

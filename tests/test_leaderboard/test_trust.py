@@ -372,7 +372,6 @@ def assert_non_interference(
 
 EXAMPLES = settings(
     max_examples=12,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -34,7 +34,7 @@ MAPS = {f"powerprop {alpha}": PowerMap(alpha, False) for alpha in ALPHAS} | {
     for a, b in ((0.5, 1.0), (0.7, 0.8), (1.0, 0.5))
 }
 mappings = pytest.mark.parametrize("mapping", MAPS.values(), ids=MAPS)
-quick = settings(deadline=None, max_examples=25)
+quick = settings(max_examples=25)
 
 
 @mappings

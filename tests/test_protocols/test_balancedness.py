@@ -66,7 +66,7 @@ def test_the_lipschitz_bound_by_hand() -> None:
     assert 0.01 * bound_lipschitz(deep) < ratios.max() <= bound_lipschitz(deep)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), spread=st.floats(0, 2))
 def test_two_layers_have_a_closed_form(seed: int, spread: float) -> None:
     """Every unit alone: least of a^2 r + c / a^2 is 2 sqrt(r c)."""
@@ -77,7 +77,7 @@ def test_two_layers_have_a_closed_form(seed: int, spread: float) -> None:
     assert compute_balancedness(weights) == pytest.approx(least**0.5 / norm(weights), rel=1e-8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), spread=st.floats(0, 1.5))
 def test_the_least_norm_does_not_depend_on_the_scale_of_units(seed: int, spread: float) -> None:
     weights = chain(seed)

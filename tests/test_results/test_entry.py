@@ -73,7 +73,7 @@ def make(name: str, kind: int | str, target: str) -> tuple[Result, Records]:
     return assembly.build_result(fakes.facts(name), data, spec, records, False, made), records
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cells=networks, data=st.data())
 def test_an_entry_comes_back_equal_in_any_order(
     cells: list[tuple[str, int | str, str]],

@@ -20,7 +20,7 @@ def shard(root: Path, index: Iterable[int], accuracy: float = 0.6, **changes: ob
     return root
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     owner=st.lists(st.integers(0, 3), min_size=40, max_size=40),
     order=st.permutations(range(4)),

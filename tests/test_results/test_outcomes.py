@@ -52,7 +52,7 @@ images = arrays(np.bool_, st.integers(1, 40)).map(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(episodes(), probes(), images), min_size=1, max_size=6))
 def test_all_kinds_of_records_in_one_file_come_back_equal(cells: list[Cell]) -> None:
     table = decode(encode([records for _, _, records in cells]))
@@ -228,7 +228,7 @@ def test_another_table_or_a_damaged_file_is_refused(name: str) -> None:
         read_all(content)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8),
     st.floats(0, 1),

@@ -77,7 +77,7 @@ def decode(code: int) -> float:
     return 0.0 if code == packing.SAME else packing.LEAST * math.exp(packing.STEP * (code - 1))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.booleans())
 def test_half_widths_stand_at_the_index_of_their_pair(seed: int, together: bool) -> None:
     draws = ("d", "d") if together else ("d", "e")
