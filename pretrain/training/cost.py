@@ -9,6 +9,7 @@ process repeats, counts once. Seconds and memory are those of the process that w
 """
 
 import time
+import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -110,7 +111,7 @@ class TrainingCost:
         return totals | {"seconds": round(self.seconds, 3)}
 
 
-TIMED_STEPS = 3
+TIMED_STEPS = 4
 FORWARD_SHARE = 1 / 3
 """Cost of a forward pass relative to a training step on the same image."""
 
@@ -158,14 +159,12 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
 
 
 def measure_step(ctx: Context) -> float:
-    """Return the seconds of one training step: the fastest of a few, after a warm-up."""
-    _time_step(ctx)
-    return min(_time_step(ctx) for _ in range(TIMED_STEPS))
+    """Return the seconds of one training step: the fastest of a few; the first warms up."""
+    return min(timeit.repeat(lambda: _take_step(ctx), number=1, repeat=TIMED_STEPS))
 
 
-def _time_step(ctx: Context) -> float:
-    """Return the seconds of one training step; its results are discarded."""
-    started = time.monotonic()
+def _take_step(ctx: Context) -> None:
+    """Take one training step; its results are discarded."""
     batch = ctx.loader.batch(ctx.clock)
     with autocast(ctx.recipe, ctx.device):
         losses = ctx.call("training_step", batch)
@@ -173,8 +172,7 @@ def _time_step(ctx: Context) -> float:
             losses = [functional.cross_entropy(ctx.model(batch.images), batch.labels)]
     torch.autograd.backward(losses[0])
     ctx.optimizer.step()
-    losses[0].item()
-    return time.monotonic() - started
+    losses[0].item()  # waits for the device
 
 
 class Accelerator(NamedTuple):
