@@ -11,7 +11,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, empty_like
 
 from fsbench.core.errors import CheckpointError, FsbenchError
 from fsbench.core.io import replacing, write_atomic
@@ -117,12 +117,14 @@ def unpack_state(ctx: Context, tensors: dict[str, Tensor], state: dict[str, Any]
             fix="delete the run folder and run the command again",
         )
     ctx.model.load_state_dict(weights)
+    parameters = dict(ctx.model.named_parameters())
     for name, value in tensors.items():
         kind, _, rest = name.partition("/")
         owner, _, key = rest.rpartition("/")
         if kind == "optimizer":
-            on_cpu = key == "step"
-            ctx.carried.setdefault(owner, {})[key] = value if on_cpu else value.to(ctx.device)
+            # in another layout than its parameter's, the optimizer needs a kernel for every tensor
+            buffer = empty_like(parameters.get(owner, value), device=ctx.device)
+            ctx.carried.setdefault(owner, {})[key] = value if key == "step" else buffer.copy_(value)
         elif kind == "memory":
             ctx.memories[owner][key] = value.to(ctx.device)
     for method, values in state["memory"].items():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.pretrain import equal, killed_at, tiny, train
+from support.pretrain import equal, killed_at, tiny, train, trainer
 from torch import Tensor
 
 from fsbench.core.errors import CheckpointError
@@ -75,6 +75,17 @@ def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(CheckpointError, match="delete") as caught:
             train(tmp_path, "normal")
         assert says in str(caught.value)
+
+
+def test_buffers_of_a_resumed_run_lie_in_memory_as_their_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the optimizer launches a kernel for every tensor."""
+    killed_at(3, tiny("normal"), tmp_path, monkeypatch)
+    ctx = trainer(tiny("normal"), tmp_path).ctx
+    assert ctx.parameters["conv1.weight"].is_contiguous(memory_format=torch.channels_last)
+    for name, buffers in ctx.optimizer_state().items():
+        assert buffers["momentum_buffer"].stride() == ctx.parameters[name].stride(), name
 
 
 def test_weights_of_another_network_are_refused(
