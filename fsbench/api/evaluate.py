@@ -182,7 +182,8 @@ class TargetSets:
         self, request: EvaluationRequest, machine: Machine, report: Reporter, device: str = "cpu"
     ) -> None:
         folder, roots, limit = machine.cache_folder, machine.roots, machine.cache_limit
-        numbers = machine.batch_size, machine.decoding_threads
+        workers = min(32, process.count_cores()) if machine.workers is None else machine.workers
+        numbers = machine.batch_size, workers
         self.features = features.FeatureStore(folder, *numbers, device, report, limit)
         self.describe = cache(partial(data.describe_dataset, cache=folder, report=report))
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)

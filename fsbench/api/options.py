@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from annotated_types import Interval
 
 from fsbench.core.options import OptionModel, option, split_values
-from fsbench.core.process import count_cores
 
 if TYPE_CHECKING:
     from fsbench.api.results import Results
@@ -207,10 +206,6 @@ class Machine(ReferenceOptions):
     workers: Natural | None = option(
         None, "Machine", "Threads that decode images ahead (default: one a core, at most 32)."
     )
-
-    @property
-    def decoding_threads(self) -> int:
-        return min(32, count_cores()) if self.workers is None else self.workers
 
     @property
     def roots(self) -> "DataRoots":

@@ -250,9 +250,14 @@ class FeatureStore:
 
         Of several ranks each computes every nth block, and the first one yields all of them.
         seconds: gets the time of every forward pass of this process. Raises CheckpointError for
-        features that are not finite.
+        features that are not finite, UsageError for a device without units of the dtype.
         """
-        require_units(request.backbone, self.device)
+        dtype = request.backbone.facts.feature_spec.dtype
+        if dtype == "bf16" and not has_bfloat16(self.device):
+            raise UsageError(
+                f"--dtype bf16: {self.device} has no bfloat16 units",
+                fix="leave --dtype out, or use a CPU with avx512_bf16 or amx_bf16, or a GPU",
+            )
         size, n = self.block_size(request), len(request.dataset)
         starts = range(-(-done // size) * size, n, size)
         computed = self.compute_blocks(request, starts[ranks.rank :: ranks.size], seconds)
@@ -314,15 +319,6 @@ def check_input_size(backbone: Backbone, size: int, device: str) -> None:
             f"{str(error).splitlines()[0]}",
             fix=f"--input-size native, or --input-size {native}",
         ) from error
-
-
-def require_units(backbone: Backbone, device: str) -> None:
-    """Raise UsageError for features in bf16 where the device cannot compute in bfloat16."""
-    if backbone.facts.feature_spec.dtype == "bf16" and not has_bfloat16(device):
-        raise UsageError(
-            f"--dtype bf16: {device} has no bfloat16 units",
-            fix="leave --dtype out, or use a CPU with avx512_bf16 or amx_bf16, or a GPU",
-        )
 
 
 def is_constant(rows: Features) -> bool:

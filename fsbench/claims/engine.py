@@ -207,12 +207,6 @@ class ClaimStatement(Frozen):
     fault: MissFault = "contradicts the paper"
     fault_reason: str = ""
 
-    def blame(self, verdict: ClaimVerdict) -> MissFault | None:
-        """Return whose fault this verdict is, None if the statement is reproduced."""
-        if verdict == "reproduced":
-            return None
-        return "not testable at this scale" if verdict == "not testable here" else self.fault
-
     def assess(
         self, name: str, judgements: Sequence[ClaimCondition | ClaimFigure]
     ) -> StatementOutcome:
@@ -220,6 +214,7 @@ class ClaimStatement(Frozen):
         conditions = tuple(part for part in judgements if isinstance(part, ClaimCondition))
         figures = tuple(part for part in judgements if isinstance(part, ClaimFigure))
         failed = [condition for condition in conditions if not condition.holds]
+        fault: MissFault = "not testable at this scale" if failed else self.fault
         missed = [figure for figure in figures if figure.verdict == "not reproduced"]
         missed += [figure for figure in figures if figure.verdict == "direction only"]
         directed = sum(figure.verdict != "not reproduced" for figure in figures)
@@ -240,7 +235,7 @@ class ClaimStatement(Frozen):
             conditions=conditions,
             figures=figures,
             verdict=verdict,
-            fault=self.blame(verdict),
+            fault=None if verdict == "reproduced" else fault,
             reason=reason,
         )
 

@@ -40,7 +40,9 @@ def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT
     Other bits in use give another fingerprint.
     """
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
-    cached = read_store(store)
+    cached: dict[str, Entry] = {}
+    with suppress(OSError, ValueError):  # it is missing or damaged
+        cached = dict(read_sealed(store)["entries"])
     parts = [range(i, min(i + PART, len(dataset))) for i in range(0, len(dataset), PART)]
     entries: list[Entry] = []
     with (
@@ -75,13 +77,6 @@ def make_entry(dataset: TargetDataset, index: int, cached: dict[str, Entry]) -> 
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         stream.seek(0)
         return [*stamp, largest_value(stream), digest]
-
-
-def read_store(store: Path) -> dict[str, Entry]:
-    """Read the cached entries of a folder by path; none of a missing or damaged file."""
-    with suppress(OSError, ValueError):
-        return dict(read_sealed(store)["entries"])
-    return {}
 
 
 def warn_of_equal_images(dataset: TargetDataset, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:

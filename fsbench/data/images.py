@@ -102,11 +102,6 @@ def to_channels_first(image: Image.Image) -> NDArray[np.uint8]:
     return np.ascontiguousarray(np.asarray(image, dtype=np.uint8).transpose(2, 0, 1))
 
 
-def to_array(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
-    """Resize to a square of spec.resize px and crop the centre: uint8 (3, s, s)."""
-    return np.ascontiguousarray(crop_centres((image,), spec, 1)[0])
-
-
 def crop_centres(images: Iterable[Image.Image], spec: ImageSpec, n: int) -> NDArray[np.uint8]:
     """Resize and centre-crop up to n images: (n, 3, s, s), channels last, padded with black images.
 

@@ -18,7 +18,7 @@ from fsbench.backbones.kernels import memory_layout
 from fsbench.core import process
 from fsbench.core.specs import AffineSpec, EpisodicSpec, HeadSpec, ImageSpec
 from fsbench.data.episodes import Episode
-from fsbench.data.images import to_array
+from fsbench.data.images import crop_centres
 from protocols.affine.network import EpisodeNetwork
 from protocols.base import Inputs
 from protocols.heads.gram import UntrainedHeads
@@ -115,6 +115,6 @@ def read_pixels(inputs: Inputs, image: ImageSpec, indices: NDArray[np.int64]) ->
     if inputs.backbone is None:
         return torch.from_numpy(inputs.features[indices]).to(inputs.device)
     with ThreadPoolExecutor(process.count_cores()) as threads:
-        images = threads.map(lambda i: to_array(inputs.dataset.image(i), image), indices.tolist())
-        whole = torch.from_numpy(np.stack([*images])).to(inputs.device)
+        images = threads.map(lambda i: crop_centres([inputs.dataset.image(i)], image, 1), indices)
+        whole = torch.from_numpy(np.concatenate([*images])).to(inputs.device)
     return whole.contiguous(memory_format=memory_layout(inputs.backbone.module))

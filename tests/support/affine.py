@@ -15,7 +15,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.data.images import to_array
+from fsbench.data.images import crop_centres
 from protocols.affine.network import take_rows
 from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
@@ -123,5 +123,6 @@ def images(inputs: Inputs, setting: EpisodicSpec, i: int) -> Iterator[Tensor]:
     episode = EpisodeSampler(setting.episode, dataset.name, dataset.class_counts).episode(i)
     for ranks in (episode.support, episode.query):
         rows = [dataset.by_class[c][r] for c, r in zip(episode.class_ids, ranks, strict=True)]
-        pixels = [to_array(dataset.image(int(n)), setting.image) for n in np.concatenate(rows)]
-        yield torch.from_numpy(np.stack(pixels))
+        numbers = np.concatenate(rows).tolist()
+        pixels = crop_centres(map(dataset.image, numbers), setting.image, len(numbers))
+        yield torch.from_numpy(pixels).contiguous()

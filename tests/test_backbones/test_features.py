@@ -30,7 +30,7 @@ from fsbench.core.io import read_sealed, write_sealed
 from fsbench.core.progress import SILENT
 from fsbench.core.specs import FeatureSpec, ImageSpec
 from fsbench.data.base import TargetDataset
-from fsbench.data.images import crop_centres, to_array
+from fsbench.data.images import crop_centres
 
 Pictures = Callable[..., TargetDataset]
 Want = Callable[..., FeatureRequest]
@@ -82,7 +82,7 @@ def test_features_are_those_of_each_image_and_extracted_once(
     assert np.array_equal(features, store.get(request))
     assert len(sizes) == 4
     assert (features.shape, features.dtype) == ((6, 64), np.float32)
-    pixels = np.stack([to_array(request.dataset.image(i), SMALL) for i in range(6)])
+    pixels = crop_centres(map(request.dataset.image, range(6)), SMALL, 6)
     alone = request.backbone.features(torch.from_numpy(pixels))
     np.testing.assert_allclose(features, alone, rtol=1e-5, atol=1e-5)
 

@@ -15,7 +15,7 @@ from torchvision.transforms import v2
 from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec
-from fsbench.data.images import decode_rgb, largest_value, open_rgb, to_array
+from fsbench.data.images import crop_centres, decode_rgb, largest_value, open_rgb
 
 
 @pytest.mark.parametrize(("width", "height"), [(600, 450), (64, 64), (257, 300)])
@@ -25,7 +25,7 @@ def test_geometry_is_that_of_torchvision(width: int, height: int, size: int) -> 
     image = Image.fromarray(raw.reshape(height, width, 3))
     resize = int(1.15 * size)
     reference = v2.Compose([v2.Resize((resize, resize)), v2.CenterCrop(size), v2.PILToTensor()])
-    pixels = torch.from_numpy(to_array(image, ImageSpec(input_size=size)))
+    pixels = torch.from_numpy(crop_centres([image], ImageSpec(input_size=size), 1)[0])
     assert pixels.shape == (3, size, size)
     assert torch.equal(pixels, reference(image))
 
