@@ -3,7 +3,8 @@
 Layout: <folder>/array.npy, and <folder>/meta.json with the number of finished rows, their sha-256
 and what they are about. The array grows in <folder>.partial, which is renamed when complete. Who
 computes it holds <folder>.lock, and who maps it a shared lock of meta.json. `evict_arrays` deletes
-what nobody locks. Nothing is flushed: after a power failure the hash reveals it.
+what nobody locks. Nothing is flushed: after a power failure the hash reveals it. A large array is
+hashed once: then its file is flushed, and <folder>/checked states size, times and inode of it.
 """
 
 import hashlib
@@ -21,10 +22,12 @@ from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
 from fsbench.core.errors import FsbenchError
-from fsbench.core.io import read_sealed, write_sealed
+from fsbench.core.io import read_sealed, write_atomic, write_sealed
 from fsbench.core.progress import Reporter
 
-ARRAY, META, LOCK = "array.npy", "meta.json", ".lock"
+ARRAY, META, CHECKED, LOCK = "array.npy", "meta.json", "checked", ".lock"
+LARGE = 2**30
+"""Bytes of a file from which on it is hashed at the first use alone, and after a change."""
 MARK_SECONDS = 1.0
 """Seconds between marks: the work that a killed run may lose."""
 
@@ -34,7 +37,7 @@ class CachedArray(NamedTuple):
 
     values: np.memmap
     rows: int
-    hash: "hashlib._Hash"
+    sha256: str
 
 
 def read_array(
@@ -48,11 +51,28 @@ def read_array(
         stack.enter_context(use_folder(folder))
         meta = read_sealed(folder / META)
         array = np.load(folder / ARRAY, mmap_mode=mode)
-        done = hashlib.sha256(np.ascontiguousarray(array[: meta["rows"]]).data)
-        if array.shape == shape and done.hexdigest() == meta["sha256"]:
+        cached = CachedArray(array, meta["rows"], meta["sha256"])
+        if array.shape == shape and is_right(folder, cached):
             weakref.finalize(array, stack.pop_all().close)
-            return CachedArray(array, meta["rows"], done)
+            return cached
     return None
+
+
+def is_right(folder: Path, cached: CachedArray) -> bool:
+    """Return whether the finished rows have their hash, now or when a large file was checked."""
+    checked = folder / CHECKED
+    with (folder / ARRAY).open("rb") as file:
+        of = os.fstat(file.fileno())
+        stamp = f"{cached.sha256} {of.st_size} {of.st_mtime_ns} {of.st_ctime_ns} {of.st_ino}"
+        if checked.is_file() and checked.read_text("utf8") == stamp:
+            return True
+        rows = np.ascontiguousarray(cached.values[: cached.rows])
+        right = hashlib.sha256(rows.data).hexdigest() == cached.sha256
+        if right and of.st_size >= LARGE:
+            with suppress(OSError):  # a cache that is only read
+                os.fsync(file.fileno())  # else a power failure may take bytes and leave the rest
+                write_atomic(checked, stamp.encode())
+    return right
 
 
 def load_array(
@@ -154,7 +174,8 @@ class ArrayWriter:
         self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
         self.rows, self.hash, self.marked = 0, hashlib.sha256(), time.monotonic()
         if earlier := read_array(self.partial, shape, "r+"):
-            self.array, self.rows, self.hash = earlier
+            self.array, self.rows, _ = earlier
+            self.hash.update(np.ascontiguousarray(self.array[: self.rows]).data)
             return
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)

@@ -177,7 +177,7 @@ def decode_source(
             folder = cache / "sources" / f"{facts.name}-{size}px-{key}-{name}"
             decode = partial(_decode, folder, part, size, f"decode {name}", report)
             cached = load_array(folder, (len(part), 3, size, size), decode, report)
-            pixels, digest = cached.values, cached.hash.hexdigest()
+            pixels, digest = cached.values, cached.sha256
         else:
             pixels = np.stack([to_channels_first(resize_square(i.open(), size)) for i in part])
             digest = hashlib.sha256(pixels.data).hexdigest()
