@@ -1,5 +1,6 @@
 """Construction of a run from its recipe: network, loader, context and validation."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -104,7 +105,9 @@ def use_precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def deterministic_kernels(enabled: bool) -> Iterator[None]:
-    """Use deterministic kernels for the block; GPUs also need CUBLAS_WORKSPACE_CONFIG=:4096:8."""
+    """Use deterministic kernels in the block, with the workspace that torch asks for on GPUs."""
+    if enabled:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
     torch.use_deterministic_algorithms(enabled or before[0])
     torch.backends.cudnn.benchmark = before[1] and not enabled

@@ -94,7 +94,7 @@ def train_recipe(
         recipe.require_installed()
     with open_ranks(device) as (ranks, local), run_folder.claim_folder(out, recipe, source, ranks):
         if not run_folder.is_finished(out):
-            with use_precision(recipe, local):
+            with use_precision(recipe, local), deterministic_kernels(recipe.deterministic):
                 Trainer(recipe, source, out, local, report, watch, ranks).run()
     return out
 
@@ -131,7 +131,6 @@ class Trainer:
         clock, size, what = self.ctx.clock, self.recipe.batch_size, f"pretrain {self.recipe.name}"
         images = self.ctx.loader.total_steps * size
         with (
-            deterministic_kernels(self.recipe.deterministic),
             self.report.task(what, images, "images", clock.step * size) as advance,
             hold_signals() as self.stop,
         ):

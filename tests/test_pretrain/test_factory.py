@@ -1,5 +1,6 @@
 """Dropout in front of the head, precision during a run, and what a lack of memory says."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,16 @@ def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path)
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     assert torch.equal(load_backbone(run).features(images), load_backbone(run).features(images))
     assert not load_classifier(run).model.get_submodule("fc")._forward_pre_hooks
+
+
+def test_deterministic_kernels_have_the_workspace_that_torch_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for enabled, workspace in ((False, None), (True, ":4096:8")):
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+        train(tmp_path / str(enabled), "normal", *SHORT, f"deterministic={enabled}".lower())
+        assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == workspace
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 BACKENDS: Any = torch.backends
