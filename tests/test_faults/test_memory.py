@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pytest
@@ -31,25 +32,33 @@ def call_episodic(folder: Path, *options: object) -> int:
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of eight episodes, a few steps each."""
     monkeypatch.setattr(affine, "BLOCKS", (8,))
+    monkeypatch.setattr(affine, "GPU_BLOCKS", (8,))
     real = affine.iterate_batches
     monkeypatch.setattr(affine, "iterate_batches", lambda *args: list(real(*args))[:4])
 
 
-def evaluated(folder: Path, episodes: int = 16) -> Result:
-    assert call_episodic(folder, "--episodes", episodes) == 0
+def evaluated(folder: Path, episodes: int = 16, device: str = "cpu") -> Result:
+    assert call_episodic(folder, "--episodes", episodes, "--device", device) == 0
     (result,) = read(folder)
     return result
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, fits: int, after: int) -> list[int]:
-    """Memory for so many episodes; the first networks still have room. Returns sizes asked for."""
-    real, sizes = AffineTuning.__init__, []
+    """Memory for so many episodes; the first networks still have room. Returns sizes asked for.
+
+    An attempt starts when the weights of those that failed are gone.
+    """
+    real, sizes, too_large = AffineTuning.__init__, list[int](), list[ReferenceType[torch.Tensor]]()
 
     def build(self: AffineTuning, backbone: Any, spec: Any, start: Any) -> None:
+        assert all(weight() is None for weight in too_large)
         sizes.append(len(start.weight))
-        if sizes[-1] > fits and len(sizes) > after:
-            raise torch.OutOfMemoryError("CUDA out of memory")
         real(self, backbone, spec, start)
+        if sizes[-1] > fits and len(sizes) > after:
+            too_large.extend(map(ref, self.network.module.parameters()))
+            if self.weight.is_cuda:
+                torch.empty(2**50, device=self.weight.device)  # asks for more than there is
+            raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(AffineTuning, "__init__", build)
     return sizes
@@ -57,18 +66,22 @@ def limited(monkeypatch: pytest.MonkeyPatch, fits: int, after: int) -> list[int]
 
 @pytest.mark.parametrize("after", [0, 2])
 def test_a_task_is_computed_in_halves_and_says_so(
-    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    after: int,
+    device: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """after 2: memory runs out in the second block, when the first was written whole."""
     with monkeypatch.context() as patch:
         sizes = limited(patch, 4, after)
-        result = evaluated(tmp_path / "small")
+        result = evaluated(tmp_path / "small", device=device)
     assert "8 episodes of 16 px do not fit" in capfd.readouterr().err
     assert sizes[-4:] == [4] * 4, "both blocks in pieces of four"
     assert result.provenance.halvings == 1
     assert environment_of(result.provenance)["halvings"] == "1"
     monkeypatch.setattr(affine, "piece_size", lambda spec, device, halvings=0: 4)
-    original = evaluated(tmp_path / "asked")
+    original = evaluated(tmp_path / "asked", device=device)
     assert original.provenance.halvings == 0
     assert "halvings" not in original.model_dump(mode="json")["provenance"]
     assert digests(tmp_path / "small") == digests(tmp_path / "asked")
