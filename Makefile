@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow test-avx2 fuzz audit stress lint types wheel-test meta meta-if-possible readme regime real benchmarks clean
+.PHONY: demo test test-slow test-avx2 fuzz audit stress lint types wheel-test meta meta-if-possible readme regime real benchmarks gpu clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -95,6 +95,10 @@ real: $(STAMP)  ## the board of real backbones: weights, results, entries, table
 # EuroSAT is below FSBENCH_DATA. QUICK=1 tries everything in a few minutes and writes nothing.
 benchmarks: .venv/.benchmarks  ## measure fsbench beside other tools; write the table of protocols/README.md
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(if $(QUICK),--quick)
+
+# EuroSAT is below FSBENCH_DATA. A GPU is needed.
+gpu: .venv/.benchmarks  ## tests and speed of a GPU; write tests/benchmarks/measured-gpu.json
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.gpu
 
 .venv/.benchmarks: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[dev,benchmarks]"

@@ -13,6 +13,8 @@ import json
 import os
 import platform
 import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +36,7 @@ from fsbench.api.listing import Row
 from fsbench.core.errors import FsbenchError
 
 PAGE = Path("protocols/README.md")
+NOT_WRITTEN = "stop other programs; these rows were not written"
 ATTEMPTS, PROCESSES = 3, 3
 """Times that a row is measured until its A/A ratio allows a verdict, and processes of each."""
 
@@ -69,13 +72,25 @@ def format_pace(pace: float, unit: str) -> str:
     return f"{float(f'{pace:.3g}'):,.0f} {unit}" if pace >= 100 else f"{pace:.3g} {unit}"
 
 
-def measure_rows(settings: Settings, names: list[str]) -> tuple[list[Row], list[str]]:
-    """Return the rows to write, and why others have no verdict; print all as they come."""
+def measure_rows(
+    settings: Settings, cases: Mapping[str, Case], names: Sequence[str]
+) -> tuple[list[Row], list[str]]:
+    """Return the rows to write, and why others have no verdict; print all as they come.
+
+    Ends the program if other programs are busy, or images are missing.
+    """
+    if not settings.quick:
+        require_quiet()
     rows, faults = [], []
-    for name in names:
-        measurement = measure_case(CASES[name], settings)
-        verdict = "not judged" if settings.quick else measurement.judge(CASES[name].bound)
-        row = make_row(CASES[name], measurement, verdict)
+    for name, case in cases.items():
+        if name not in names:
+            continue
+        try:
+            measurement = measure_case(case, settings)
+        except FsbenchError as error:
+            sys.exit(str(error))
+        verdict = "not judged" if settings.quick else measurement.judge(case.bound)
+        row = make_row(case, measurement, verdict)
         if verdict == "no verdict":
             noise = f"the same work took {row['A/A']} times as long again"
             faults.append(f"{name}: no verdict: {noise}, allowed are {STEADY[0]} to {STEADY[1]}")
@@ -115,26 +130,26 @@ def describe_processor() -> str:
     return f"{models[0] if models else platform.machine()} ({capability})"
 
 
-def main() -> None:
-    parser = make_parser(__doc__)
+def parse_options(doc: str | None, names: Sequence[str]) -> Namespace:
+    """Return the options of a command that measures rows of these names."""
+    parser = make_parser(doc)
     parser.add_argument("--data", default=os.environ.get("FSBENCH_DATA", ""), help="has EuroSAT")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rows", nargs="+", choices=[*CASES, "growth"], default=[*CASES, "growth"])
+    parser.add_argument("--rows", nargs="+", choices=names, default=names)
     parser.add_argument("--quick", action="store_true", help="one round; write nothing")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options(__doc__, [*CASES, "growth"])
     settings = Settings(options.data, options.threads, options.quick)
-    if not options.quick:
-        require_quiet()
-    try:
-        rows, faults = measure_rows(settings, [name for name in CASES if name in options.rows])
-    except FsbenchError as error:
-        sys.exit(str(error))
+    rows, faults = measure_rows(settings, CASES, options.rows)
     grown = growth.measure(options.quick) if "growth" in options.rows else []
     if not options.quick and {*options.rows} == {*CASES, "growth"}:
         write_record(describe_machine(options.threads), rows, grown)
         print(f"wrote {MEASURED} and the table of {PAGE}")
     if faults:
-        sys.exit("\n".join([*faults, "stop other programs; these rows were not written"]))
+        sys.exit("\n".join([*faults, NOT_WRITTEN]))
 
 
 if __name__ == "__main__":

@@ -26,13 +26,12 @@ N_WAY, BATCH = 5, 4
 
 
 class Row(NamedTuple):
-    """A network, the side of its images (px), shots, the least ratio, and whether on a GPU."""
+    """A network, the side of its images (px), shots, and the least ratio."""
 
     ref: str
     side: int
     k_shot: int
     bound: float
-    gpu: bool = False
 
 
 ROWS = (
@@ -42,14 +41,14 @@ ROWS = (
     Row("timm/resnet18", 32, 1, 5),
     Row("timm/resnet18", 64, 1, 2),
     Row("timm/resnet18", 224, 1, 1),
-    Row("timm/resnet50", 64, 5, 8, gpu=True),
-    Row("timm/resnet50", 64, 20, 8, gpu=True),
+    Row("timm/resnet50", 64, 5, 8),
+    Row("timm/resnet50", 64, 20, 8),
 )
 
 
 def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
     """Return the plain loop and the batched tuning, on the same images in the same order."""
-    device, steps = "cuda:0" if row.gpu else "cpu", 2 if settings.quick else 8
+    device, steps = settings.device, 2 if settings.quick else 8
     backbone = load_backbone(row.ref, random_init=0, device=device)
     spec = EpisodicSpec(
         adaptation="affine",
@@ -57,21 +56,15 @@ def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
         image=ImageSpec(input_size=row.side),
         affine=AffineSpec(),
     )
-    episodes, n, dim = piece_size(spec, "cpu"), N_WAY * row.k_shot, backbone.facts.feature_dim
+    episodes, n, dim = piece_size(spec, device), N_WAY * row.k_shot, backbone.facts.feature_dim
     pixels = torch.randint(0, 256, (episodes, n, 3, row.side, row.side)).to(device, torch.uint8)
     labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
     batches = [*islice(cycle(torch.arange(n, device=device).split(BATCH)), steps)]
-
-    def wait() -> None:
-        if row.gpu:
-            torch.cuda.synchronize()
-
     tuning = PlainTuning(backbone, spec)
 
     def plain() -> None:
         for batch in batches:
             tuning.step(pixels[0, batch], labels[batch])
-        wait()
 
     heads = torch.zeros(episodes, dim, N_WAY, device=device)
     block = AffineTuning(backbone, spec, UntrainedHeads(heads, heads[:, 0]))
@@ -83,6 +76,5 @@ def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
             for batch in batches:
                 rows = (offsets + batch).flatten()
                 block.step(take_rows(stacked, rows), labels.repeat(episodes)[rows], rows)
-        wait()
 
     return lambda: fastest_seconds(plain) / steps, timer(ours, steps * episodes)

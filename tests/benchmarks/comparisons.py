@@ -218,26 +218,29 @@ def compare_training(settings: Settings, folder: Path, network: Network, steps: 
     """Seconds per image of a bare training loop and of `fsbench pretrain`."""
     side, batch, steps = network.side, network.batch, 2 if settings.quick else steps
     recipe = make_recipe("normal", network).replace({"plan.epochs": 1000, "validate_every": 1000})
-    source = generate_source(side, batch, steps)
-    trainer = Trainer(recipe, source, folder, torch.device("cpu"), SILENT)
+    source, device = generate_source(side, batch, steps), torch.device(settings.device)
+    trainer = Trainer(recipe, source, folder, device, SILENT)
     trainer._start()
     model = trainer.ctx.architecture.build(trainer.ctx.classes, recipe.width)
-    model.to(memory_format=torch.channels_last).train()
+    model.to(device, memory_format=torch.channels_last).train()
     settings_of_sgd = (recipe.lr, recipe.momentum, 0.0, recipe.weight_decay)
     optimizer = torch.optim.SGD(model.parameters(), *settings_of_sgd)
-    pixels, labels = torch.from_numpy(source.train.images), torch.from_numpy(source.train.labels)
-    mean, std = (255 * torch.tensor(v).view(1, 3, 1, 1) for v in (source.mean, source.std))
+    arrays = source.train.images, source.train.labels
+    pixels, labels = (torch.from_numpy(array).to(device) for array in arrays)
+    statistics = (torch.tensor(v, device=device) for v in (source.mean, source.std))
+    mean, std = (255 * values.view(1, 3, 1, 1) for values in statistics)
 
     def augment(images: Tensor) -> Tensor:
         """Return a random crop, flipped or not, of every padded image."""
         windows = pad(images, (4, 4, 4, 4)).unfold(2, side, 1).unfold(3, side, 1)
-        rows, columns = torch.randint(0, 9, (2, len(images)))
-        crops = windows[torch.arange(len(images)), :, rows, columns]
-        return torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, crops.flip(3), crops)
+        rows, columns = torch.randint(0, 9, (2, len(images)), device=device)
+        crops = windows[torch.arange(len(images), device=device), :, rows, columns]
+        flipped = torch.rand(len(images), 1, 1, 1, device=device) < 0.5
+        return torch.where(flipped, crops.flip(3), crops)
 
     def plain() -> None:
-        """One epoch of the bare loop."""
-        for chosen in torch.randperm(steps * batch).split(batch):
+        """One epoch of the bare loop, which waits for a GPU at its end alone."""
+        for chosen in torch.randperm(steps * batch, device=device).split(batch):
             x = augment(pixels[chosen]).float().sub_(mean).div_(std)
             x = x.contiguous(memory_format=torch.channels_last)
             optimizer.zero_grad()
@@ -245,7 +248,7 @@ def compare_training(settings: Settings, folder: Path, network: Network, steps: 
             loss = cross_entropy(model(x), labels[chosen], label_smoothing=smoothing)
             loss.backward()
             optimizer.step()
-            loss.item()
+        loss.item()
 
     def ours() -> None:
         trainer._epoch(lambda images: None)
@@ -258,18 +261,20 @@ def compare_extraction(settings: Settings, folder: Path, side: int, most: int) -
     """Seconds per image of a validation loop and of the feature store with an empty cache."""
     whole = load_eurosat(settings)
     chosen = np.arange(len(whole))[:: -(-len(whole) // (128 if settings.quick else most))]
-    dataset, backbone = whole.take(chosen), load_backbone(MODEL, random_init=0)
+    dataset = whole.take(chosen)
+    backbone = load_backbone(MODEL, random_init=0, device=settings.device)
     size = feature_block_size(backbone.facts.feature_dim, side)
     images = Images(dataset, side)
 
     def plain() -> None:
         with torch.inference_mode():
             for x, _ in load_batches(images, batch_size=size):
-                backbone.module(x.contiguous(memory_format=torch.channels_last))
+                x = x.to(settings.device).contiguous(memory_format=torch.channels_last)
+                backbone.module(x)
 
     def ours() -> None:
         with tempfile.TemporaryDirectory(dir=folder) as empty:
-            store = FeatureStore(Path(empty), workers=WORKERS)
+            store = FeatureStore(Path(empty), workers=WORKERS, device=settings.device)
             store.get(FeatureRequest(backbone, dataset, ImageSpec(input_size=side), "bench"))
 
     return timer(plain, len(dataset)), timer(ours, len(dataset))
@@ -344,7 +349,7 @@ CASES |= {
     for dim in heads.DIMS
     for row in heads.ROWS
 }
-CASES |= {
+AFFINE = {
     f"affine-{row.ref.partition('/')[2]}-{row.side}-{row.k_shot}": Case(
         f"affine tuning, {row.ref.partition('/')[2]}, {row.side} px, {row.k_shot}-shot",
         "plain loop: a copy of the network for every episode, autograd, SGD",
@@ -355,8 +360,9 @@ CASES |= {
         partial(affine.make_sides, row=row),
     )
     for row in affine.ROWS
-    if not row.gpu or torch.cuda.is_available()
 }
+ON_GPU = ("affine-resnet50-64-5", "affine-resnet50-64-20")
+CASES |= {name: case for name, case in AFFINE.items() if name not in ON_GPU}
 CASES |= {
     f"method-{name}": Case(
         f"training with {name}, ResNet-18, 64 px, batch 128",
@@ -368,3 +374,7 @@ CASES |= {
     )
     for name, bound in methods.BOUNDS.items()
 }
+ON_BOTH = ("pretrain-64", "extraction-64", "extraction-224", "heads-2048-5", "heads-2048-50")
+GPU_CASES = {name: CASES[name]._replace(bound=None) for name in ON_BOTH}
+GPU_CASES |= {name: AFFINE[name] for name in ON_GPU}
+"""Rows that a GPU takes (benchmarks/gpu.py); the bounds of a CPU promise nothing there."""

@@ -7,6 +7,7 @@ all of them, and the faster counts. Ours: one whole block of the suite's protoco
 queries, which the loop has not.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -58,11 +59,12 @@ def train_plain_head(support: Tensor, query: Tensor, n_way: int, epochs: int) ->
 
     support: features (n_way * k, D), class by class; query: features (n, D).
     """
-    h, labels = HeadSpec(), torch.arange(n_way).repeat_interleave(len(support) // n_way)
-    head = nn.Linear(support.shape[1], n_way)
+    h, device = HeadSpec(), support.device
+    labels = torch.arange(n_way, device=device).repeat_interleave(len(support) // n_way)
+    head = nn.Linear(support.shape[1], n_way, device=device)
     optimizer = torch.optim.SGD(head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay)
     for _ in range(epochs):
-        for batch in torch.randperm(len(labels)).split(h.batch_size):
+        for batch in torch.randperm(len(labels), device=device).split(h.batch_size):
             optimizer.zero_grad()
             cross_entropy(head(support[batch]), labels[batch]).backward()
             optimizer.step()
@@ -72,13 +74,15 @@ def train_plain_head(support: Tensor, query: Tensor, n_way: int, epochs: int) ->
 
 def make_sides(settings: Settings, folder: Path, row: Row, dim: int) -> tuple[Side, Side]:
     """Return the plain loop, scaled to all epochs, and whole blocks, of the queries alone."""
-    data, spec = make_inputs(dim), EpisodicSpec(episode=EpisodeSpec(k_shot=row.k_shot))
+    data = replace(make_inputs(dim), device=settings.device)
+    spec = EpisodicSpec(episode=EpisodeSpec(k_shot=row.k_shot))
     sampler = EpisodeSampler(spec.episode, data.dataset.name, data.dataset.class_counts)
 
     def plain() -> None:
         for _ in range(row.works):
             images = sampler.episode(0).images(data.dataset.by_class)
-            support, query = (torch.from_numpy(data.features[part.ravel()]) for part in images)
+            rows = (torch.from_numpy(data.features[part.ravel()]) for part in images)
+            support, query = (part.to(data.device) for part in rows)
             train_plain_head(support, query, spec.episode.n_way, row.epochs)
 
     skipped = {

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 from benchmarks import __main__ as command
-from benchmarks import growth, pairing
+from benchmarks import gpu, growth, pairing
 from benchmarks.comparisons import Case
 from benchmarks.pairing import Measurement, Round
 from support import readme
@@ -100,3 +102,32 @@ def test_a_whole_run_writes_rows_machine_and_table_and_a_part_nothing(
     page = quiet.read_text()
     assert "`fsbench work`" in page
     assert readme.fill(page) == page
+
+
+def test_a_run_on_a_gpu_writes_rows_outcomes_of_tests_and_machine(
+    quiet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_tests(words: list[str], plugins: list[gpu.Outcomes]) -> None:
+        crash = SimpleNamespace(reprcrash=SimpleNamespace(message="assert 1\nmore"))
+        reasons = {"passed": None, "skipped": ("file", 1, "1 GPU here"), "failed": crash}
+        for outcome, reason in reasons.items():
+            fields = {"nodeid": outcome[0], "when": "call", "user_properties": [("GB", 3)]}
+            plugins[0].pytest_runtest_logreport(
+                SimpleNamespace(outcome=outcome, longrepr=reason, **fields)
+            )
+
+    monkeypatch.setattr(gpu, "MEASURED", quiet.with_name("gpu.json"))
+    monkeypatch.setattr(gpu, "GPU_CASES", {"a": make_case(STEADY)})
+    monkeypatch.setattr(gpu, "describe_gpus", lambda: {"GPUs": "1"})
+    monkeypatch.setattr(pytest, "main", run_tests)
+    monkeypatch.setattr("sys.argv", ["gpu", "--threads", "1"])
+    for is_here, says in ((False, "no GPU: torch finds none"), (True, "^f: failed: assert 1$")):
+        assert not gpu.MEASURED.exists()
+        monkeypatch.setattr(torch.cuda, "is_available", lambda is_here=is_here: is_here)
+        with pytest.raises(SystemExit, match=says):
+            gpu.main()
+    record = json.loads(gpu.MEASURED.read_text())
+    assert record["machine"]["GPUs"] == "1"
+    assert [row["ratio"] for row in record["rows"]] == ["4.00 (4.00 to 4.00)"]
+    outcomes = {"skipped": {"s": "1 GPU here"}, "failed": {"f": "assert 1"}}
+    assert record["tests"] == {"passed": 1, **outcomes, "measured": {"p": {"GB": 3}}}
