@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # of GPUs, as fresh processes have it
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -58,6 +59,23 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test for which too few GPUs are here, before its fixtures are made."""
+    if mark := item.get_closest_marker("gpu"):
+        import torch
+
+        (needed,), count = mark.args or (1,), torch.cuda.device_count()
+        if count < needed:
+            pytest.skip(f"GPUs: {needed} needed, {count} here")
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda:0", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> str:
+    """The CPU, and under `-m gpu` the first GPU."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -58,17 +58,29 @@ OTHERS = {
 }
 
 
+SYNC_BN = Job(tiny("normal", "sync_bn=true"))
+"""What ranks on GPUs alone can train."""
+
+
+@pytest.fixture(scope="module", params=["gloo", pytest.param("nccl", marks=pytest.mark.gpu(2))])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Ranks on the CPU, and under `-m gpu` on two GPUs."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def both(tmp_path_factory: pytest.TempPathFactory, backend: str) -> Path:
     """The runs of two ranks: one a method, and the others."""
     out = tmp_path_factory.mktemp("both")
-    together(jobs() | OTHERS, out)
+    together(jobs() | OTHERS, out, backend)
     return out
 
 
 @pytest.mark.parametrize("name", METHODS.names())
-def test_two_processes_do_what_one_does(name: str, both: Path, tmp_path: Path) -> None:
-    one = alone(job(name), tmp_path)  # skips where learn2learn is missing
+def test_two_processes_do_what_one_does(
+    name: str, both: Path, tmp_path: Path, backend: str
+) -> None:
+    one = alone(job(name), tmp_path, backend)  # skips where learn2learn is missing
     a, b = (of_rank(both / name, rank) for rank in range(RANKS))
     assert equal(a, b)
     assert equal(a, weights(both / name))
@@ -80,7 +92,7 @@ def test_two_processes_do_what_one_does(name: str, both: Path, tmp_path: Path) -
     ours, theirs = record(both / name), record(one)
     for field in ("recipe_digest", "steps", "samples", "flops", "event_flops", "rounds"):
         assert ours[field] == theirs[field], field
-    assert (ours["processes"], ours["backend"]) == (RANKS, "gloo")
+    assert (ours["processes"], ours["backend"]) == (RANKS, backend)
     assert ours["unlike_one_process"] == {}
     assert "processes" not in theirs
 
@@ -93,9 +105,9 @@ def test_ranks_agree_under_every_setting(name: str, both: Path) -> None:
 
 @pytest.mark.parametrize("name", ["converging", "plateau", "full_batch"])
 def test_branches_on_what_was_learned_are_those_of_one_process(
-    name: str, both: Path, tmp_path: Path
+    name: str, both: Path, tmp_path: Path, backend: str
 ) -> None:
-    one = alone(OTHERS[name], tmp_path)
+    one = alone(OTHERS[name], tmp_path, backend)
     assert apart(weights(both / name), weights(one)) < ROUNDING
     assert [r["lr"] for r in lines(both / name)] == [r["lr"] for r in lines(one)]
     assert record(both / name)["rounds"] == record(one)["rounds"]
@@ -103,10 +115,19 @@ def test_branches_on_what_was_learned_are_those_of_one_process(
 
 @pytest.mark.parametrize(("name", "reason"), [("batch_norm", "batch norm"), ("dropout", "dropout")])
 def test_what_differs_from_one_process_is_recorded(
-    name: str, reason: str, both: Path, tmp_path: Path
+    name: str, reason: str, both: Path, tmp_path: Path, backend: str
 ) -> None:
     assert record(both / name)["unlike_one_process"] == {reason: PER_RANK[reason]}
-    assert apart(weights(both / name), weights(alone(OTHERS[name], tmp_path))) > 1e-6
+    one = alone(OTHERS[name], tmp_path, backend)
+    assert apart(weights(both / name), weights(one)) > 1e-6
+
+
+@pytest.mark.gpu(2)
+def test_batch_norm_over_all_gpus_is_that_of_one_process(tmp_path: Path) -> None:
+    together({"pair": SYNC_BN}, tmp_path, "nccl")
+    one = alone(SYNC_BN, tmp_path / "alone", "nccl")
+    assert apart(weights(tmp_path / "pair"), weights(one)) < ROUNDING
+    assert record(tmp_path / "pair")["unlike_one_process"] == {}
 
 
 @pytest.mark.parametrize("name", RESUMED)

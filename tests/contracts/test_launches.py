@@ -71,3 +71,18 @@ def test_steps_are_timed_after_the_event_with_what_it_started(
     assert torch.count_nonzero(kernel) == kernel.numel() - zeros
     if name == "seal":
         assert trainer.recipe.method("seal").ascending(trainer.ctx)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", COUNTED)
+def test_torch_finds_no_wait_either(name: str, tmp_path: Path) -> None:
+    if issubclass(METHODS.load(name), MetaLearner):
+        pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
+    source, gpu = generate_source(TINY.side, TINY.batch, 8), torch.device("cuda", 0)
+    trainer = start_later(name, TINY, source, tmp_path, gpu)
+    trainer._step(4)  # makes the optimizer's buffers
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        trainer._step(4)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

@@ -25,12 +25,12 @@ methods = pytest.mark.parametrize("name", METHODS.names())
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Recipe], Path]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """The run of a recipe on the tiny source, trained once for all tests that only read it."""
 
     @cache
-    def run(recipe: Recipe) -> Path:
-        return train_recipe(recipe, source(), tmp_path_factory.mktemp("run"))
+    def run(recipe: Recipe, device: str = "cpu") -> Path:
+        return train_recipe(recipe, source(), tmp_path_factory.mktemp("run"), device=device)
 
     return run
 
@@ -73,14 +73,15 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_others(
 def test_it_resumes_exactly_at_and_inside_a_round(
     name: str,
     step: int,
-    trained: Callable[[Recipe], Path],
+    device: str,
+    trained: Callable[..., Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recipe = tiny(name)
-    whole = trained(recipe)
-    killed_at(step, recipe, tmp_path, monkeypatch)
-    train_recipe(recipe, source(), tmp_path)
+    recipe = tiny(name, *(["deterministic=true"] if device != "cpu" else []))
+    whole = trained(recipe, device)
+    killed_at(step, recipe, tmp_path, monkeypatch, device=device)
+    train_recipe(recipe, source(), tmp_path, device=device)
     assert equal(weights(tmp_path), weights(whole))
     for log in ("log.jsonl", "rewrites.jsonl"):
         assert lines(tmp_path, log) == lines(whole, log)

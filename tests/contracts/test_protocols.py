@@ -4,6 +4,8 @@ A protocol that adapts the backbone itself is given a small one of its own to ad
 what that backbone makes of the images.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -31,8 +33,9 @@ def run(
     block: int = 0,
     k_shot: int = 1,
     dataset: TargetDataset | None = None,
+    device: str = "cpu",
 ) -> EpisodeRecords:
-    inputs = Inputs(None, dataset or target(), features)
+    inputs = Inputs(None, dataset or target(), features, device)
     return EPISODIC.load(adaptation).evaluate_block(inputs, spec(adaptation, k_shot), block)
 
 
@@ -58,8 +61,8 @@ def test_labels_that_features_know_nothing_of_give_chance(adaptation: str) -> No
 
 @every
 @pytest.mark.parametrize("k_shot", [1, 4])
-def test_separable_features_give_every_query(adaptation: str, k_shot: int) -> None:
-    records = run(adaptation, separable(target()), k_shot=k_shot)
+def test_separable_features_give_every_query(adaptation: str, k_shot: int, device: str) -> None:
+    records = run(adaptation, separable(target()), k_shot=k_shot, device=device)
     assert records.correct.all()
     assert records.finite.all()
     assert not records.collapsed.any()
@@ -67,19 +70,20 @@ def test_separable_features_give_every_query(adaptation: str, k_shot: int) -> No
 
 @every
 def test_order_and_repetition_change_no_bit_and_backbones_meet_the_same_episodes(
-    adaptation: str,
+    adaptation: str, device: str
 ) -> None:
     features = noise(target()) + 0.1 * separable(target())
     before = features.copy()
     features.flags.writeable = False
-    forward = [run(adaptation, features, block) for block in (0, 1)]
-    backward = [run(adaptation, features, block) for block in (1, 0)][::-1]
+    evaluate = partial(run, adaptation, features, device=device)
+    forward = [evaluate(block) for block in (0, 1)]
+    backward = [evaluate(block) for block in (1, 0)][::-1]
     for a, b in zip(forward, backward, strict=True):
         np.testing.assert_array_equal(a.index, b.index)
         np.testing.assert_array_equal(a.correct, b.correct)
     assert (forward[0].correct != forward[1].correct).any()
     np.testing.assert_array_equal(features, before)
-    other = run(adaptation, noise(target(), dim=40, seed=1))
+    other = run(adaptation, noise(target(), dim=40, seed=1), device=device)
     np.testing.assert_array_equal(forward[0].index, other.index)
     assert (forward[0].correct != other.correct).any()
 

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -40,6 +41,12 @@ def toy_inputs() -> Inputs:
     return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32))
 
 
+def move_inputs(inputs: Inputs, device: str) -> Inputs:
+    """The same inputs on a device."""
+    assert inputs.backbone is not None
+    return replace(inputs, backbone=inputs.backbone.on(device), device=device)
+
+
 def is_norm(module: nn.Module) -> bool:
     return isinstance(module, BATCH_NORM)
 
@@ -51,17 +58,18 @@ def spec(k_shot: int = 1, dtype: str = "float64", **fields: Any) -> EpisodicSpec
 
 
 def ours(inputs: Inputs, setting: EpisodicSpec, indices: range, steps: int | None = None) -> Tensor:
-    """Query logits (E, q, n_way) after so many steps (all of them by default)."""
+    """Query logits (E, q, n_way) on the CPU after so many steps (all of them by default)."""
     sampler = EpisodeSampler(setting.episode, inputs.dataset.name, inputs.dataset.class_counts)
     episodes = [sampler.episode(i) for i in indices]
     tuning, images = (
         build_tuning(inputs, setting, indices),
         read_episode_images(inputs, setting.image, episodes),
     )
-    labels = torch.arange(5).repeat_interleave(setting.episode.k_shot).repeat(len(indices))
+    labels = torch.arange(5, device=inputs.device).repeat_interleave(setting.episode.k_shot)
+    labels = labels.repeat(len(indices))
     for rows in islice(iterate_batches(inputs, setting, episodes), steps):
         tuning.step(take_rows(images.support, rows), labels[rows], rows)
-    return tuning.logits(images.query)
+    return tuning.logits(images.query).cpu()
 
 
 class PlainTuning:

@@ -158,6 +158,7 @@ def killed_at(
     out: Path,
     monkeypatch: pytest.MonkeyPatch,
     data: SourceDataset | None = None,
+    device: str = "cpu",
 ) -> None:
     """Train in `out` with a checkpoint after every step, and die before step `step`."""
     take = Trainer._step
@@ -170,5 +171,6 @@ def killed_at(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_step", stepping)
         patch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(loop, "GPU_CHECK_STEPS", 1)
         with pytest.raises(Killed):
-            train_recipe(recipe, data or source(), out)
+            train_recipe(recipe, data or source(), out, device=device)

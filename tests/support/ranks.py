@@ -1,4 +1,4 @@
-"""Two processes that train tiny recipes one after another as two ranks, in float64 on the CPU."""
+"""Two processes that train tiny recipes one after another as two ranks, in float64."""
 
 import json
 import os
@@ -18,6 +18,7 @@ from support.pretrain import SIDE, killed_at, source
 from torch import Tensor, distributed
 
 import pretrain.training.distributed
+from fsbench.core.distributed import device_of_rank
 from fsbench.data import SourceDataset, Split
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import InputNormalizer
@@ -25,6 +26,8 @@ from pretrain.training.checkpoint import write_tensors
 from pretrain.training.loop import Trainer, train_recipe
 
 RANKS = 2
+DEVICES = {"gloo": "cpu", "nccl": "cuda:0"}
+"""Device of the first rank by the backend of the ranks."""
 TESTS = Path(__file__).parents[1]
 NETWORK = ("architecture=cnn", "input_size=10")
 """A network without batch norm and dropout: there several ranks do what one process does."""
@@ -64,13 +67,13 @@ def float64() -> Iterator[None]:
         InputNormalizer.__call__ = single  # type: ignore[method-assign]
 
 
-def alone(job: Job, out: Path) -> Path:
-    """The run of one process."""
+def alone(job: Job, out: Path, backend: str) -> Path:
+    """The run of one process, on the device of the first rank."""
     with float64():
-        return train_recipe(job.recipe, images(job.recipe), out)
+        return train_recipe(job.recipe, images(job.recipe), out, device=DEVICES[backend])
 
 
-def together(jobs: Mapping[str, Job], out: Path) -> None:
+def together(jobs: Mapping[str, Job], out: Path, backend: str) -> None:
     """The runs of two ranks, in folders called as the jobs."""
     out.mkdir(parents=True, exist_ok=True)
     content = {
@@ -78,7 +81,7 @@ def together(jobs: Mapping[str, Job], out: Path) -> None:
         for n, j in jobs.items()
     }
     (out / "jobs.json").write_text(json.dumps(content))
-    torchrun("-m", "support.ranks", str(out))
+    torchrun("-m", "support.ranks", str(out), backend)
 
 
 def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -97,22 +100,22 @@ def under_torchrun(*arguments: str) -> tuple[list[str], dict[str, str]]:
     return [*command, f"--nproc-per-node={RANKS}", *arguments], environment
 
 
-def work(out: Path) -> None:
+def work(out: Path, backend: str) -> None:
     """One of the two processes."""
     torch.set_num_threads(1)
     pretrain.training.distributed.BUCKET_BYTES = 2**12  # several buckets
-    distributed.init_process_group("gloo")
-    rank = distributed.get_rank()
-    keep_own_weights(rank)
+    device = str(device_of_rank(torch.device(DEVICES[backend])))
+    distributed.init_process_group(backend)
+    keep_own_weights(distributed.get_rank())
     with float64():
         for name, content in json.loads((out / "jobs.json").read_text()).items():
             job = Job(Recipe.model_validate(content["recipe"]), content["kill_at"])
             (out / name).mkdir(parents=True, exist_ok=True)
             if job.kill_at is not None:
                 run = (job.kill_at, job.recipe, out / name)
-                killed_at(*run, pytest.MonkeyPatch(), images(job.recipe))
+                killed_at(*run, pytest.MonkeyPatch(), images(job.recipe), device)
                 distributed.barrier()
-            train_recipe(job.recipe, images(job.recipe), out / name)
+            train_recipe(job.recipe, images(job.recipe), out / name, device=device)
     distributed.destroy_process_group()
 
 
@@ -134,4 +137,4 @@ def of_rank(run: Path, rank: int) -> dict[str, Tensor]:
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]))
+    work(Path(sys.argv[1]), sys.argv[2])

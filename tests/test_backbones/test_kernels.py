@@ -16,7 +16,7 @@ from support.pretrain import source, tiny
 from torch import nn
 
 from fsbench.backbones.features import compute_features
-from fsbench.backbones.kernels import exact_float32, memory_layout
+from fsbench.backbones.kernels import exact_float32, float32_precision, memory_layout
 from fsbench.backbones.loading import load_backbone
 from fsbench.core.progress import SILENT
 from pretrain.training import loop
@@ -93,14 +93,19 @@ def test_every_operation_is_exact_inside_and_follows_its_backend_afterwards(valu
         BACKENDS.cudnn.conv.fp32_precision = "tf32"  # as a fresh process has it
 
 
-def test_products_inside_are_those_of_float32() -> None:
-    a = torch.randn(256, 256, generator=torch.Generator().manual_seed(0))
-    exact = (a.double() @ a.double()).float().numpy()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = (a @ a).float().numpy()
-        with exact_float32():
-            inside = (a @ a).numpy()
-    assert np.abs(rough - exact).max() > 1e-2 > 1e-3 > np.abs(inside - exact).max()
+def test_products_inside_are_those_of_float32(device: str) -> None:
+    """Whatever the host program chose: TF32, or autocast."""
+    a = torch.randn(256, 256, generator=torch.Generator().manual_seed(0)).to(device)
+    exact = a.double() @ a.double()
+    with float32_precision("tf32"):
+        with exact_float32(device):
+            inside = a @ a
+        with torch.autocast(a.device.type, dtype=torch.bfloat16):
+            rough = a @ a
+            with exact_float32(device):
+                inside_autocast = a @ a
+    assert (rough - exact).abs().max() > 1e-2 > 1e-3 > (inside - exact).abs().max()
+    assert torch.equal(inside, inside_autocast)
 
 
 checked = pytest.mark.skipif(

@@ -1,16 +1,26 @@
-"""What a run costs: FLOPs by hand, events beside steps, totals across a kill, no bit changed."""
+"""What a run costs: FLOPs by hand, events beside steps, totals across a kill, memory of a step."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from benchmarks.methods import generate_source
 from support.pretrain import equal, record, tiny, train, trainer, weights
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
-from fsbench.data import DataRoots
+from fsbench.backbones.networks import load_architecture
+from fsbench.core.progress import SILENT
+from fsbench.data import DataRoots, SourceDataset, Split
 from fsbench.data.loading import list_source
 from fsbench.data.source import decode_source, take_subset
-from pretrain.recipes.registry import load_recipe
+from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import load_recipe, recipe_names
 from pretrain.training import cost
 from pretrain.training.cost import (
     Accelerator,
@@ -21,8 +31,16 @@ from pretrain.training.cost import (
     project_training,
     trace_step,
 )
+from pretrain.training.factory import use_precision
+from pretrain.training.loop import Trainer
 
 CPU = torch.device("cpu")
+PAPER = [name for name in recipe_names() if name.startswith("paper/")]
+GIGABYTE = 10**9
+LARGEST_STEP = 34 * GIGABYTE
+"""Counted memory of the largest step of a recipe of `paper/`, as pretrain/README.md states it."""
+WORKSPACES = 2 * GIGABYTE
+"""Memory of convolutions and matrix products beside what is counted."""
 
 
 @pytest.mark.parametrize("subset", ["null", '{"classes": 3, "images_per_class": 4}'])
@@ -132,3 +150,62 @@ def test_projected_seconds_by_hand() -> None:
     assert project_training(whole, 3200, 10, by_calls) == 2 * 4 * 100 * calls
     fixed = recipe.override(["plan.round_steps=10"])
     assert project_training(fixed, 50_000, 10, by_calls) == 2 * 10 * calls
+
+
+def count_step_bytes(recipe: Recipe) -> int:
+    """Return bytes of weights, gradients, moments, and of what the backward pass of a step reads.
+
+    Counted on the meta device, where nothing is computed; methods may need more.
+    """
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage()._cdata] = tensor
+        return tensor
+
+    side, shape = recipe.input_size, (recipe.batch_size, 3, recipe.input_size, recipe.input_size)
+    with torch.device("meta"), saved_tensors_hooks(keep, lambda tensor: tensor):
+        model = load_architecture(recipe.architecture).at(side).build(200, recipe.width)
+        model(torch.zeros(shape)).sum()
+    parameters = [parameter.untyped_storage() for parameter in model.parameters()]
+    activations = kept.keys() - {storage._cdata for storage in parameters}
+    copies = 3 if recipe.optimizer == "sgd" else 4
+    stored = copies * sum(storage.nbytes() for storage in parameters)
+    return stored + sum(kept[data].untyped_storage().nbytes() for data in activations)
+
+
+def make_black_source(recipe: Recipe) -> SourceDataset:
+    """Return a source that gives every stage of the recipe a whole batch."""
+    least = min(stage.stop - stage.start for stage in recipe.plan.stages)
+    n, side = round(2 * recipe.batch_size / least), recipe.decoded_size
+    split = Split(np.zeros((n, 3, side, side), np.uint8), np.arange(n, dtype=np.int64) % 200)
+    return replace(generate_source(8, 2), train=split, val=split.take(np.arange(2)))
+
+
+def test_a_step_of_every_paper_takes_the_memory_that_is_stated() -> None:
+    sizes: dict[tuple[Any, ...], int] = {}
+    for recipe in map(load_recipe, PAPER):
+        key = recipe.architecture, recipe.width, recipe.input_size, recipe.batch_size
+        if key not in sizes:
+            sizes[key] = count_step_bytes(recipe)
+    assert round(max(sizes.values()) / GIGABYTE) == LARGEST_STEP / GIGABYTE, sizes
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", PAPER)
+def test_a_step_takes_little_more_memory_than_is_counted(
+    name: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Searches before the first step are as short as can be."""
+    recipe, gpu = load_recipe(name), torch.device("cuda", 0)
+    searches = [m.name for m in recipe.methods if "iterations" in type(m).model_fields]
+    recipe = recipe.replace({f"{method}.iterations": 0 for method in searches})
+    with use_precision(recipe, gpu):
+        made = Trainer(recipe, make_black_source(recipe), tmp_path, gpu, SILENT)
+        made._start()
+        made._open_epoch(1)
+        torch.cuda.reset_peak_memory_stats(gpu)
+        made._step(1)
+    peak = torch.cuda.max_memory_allocated(gpu)
+    record_property("peak memory (GB)", peak / GIGABYTE)
+    assert peak <= 1.5 * count_step_bytes(recipe) + WORKSPACES

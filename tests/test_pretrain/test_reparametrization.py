@@ -205,24 +205,6 @@ def test_logits_at_step_0_are_those_of_the_plain_network_and_fusing_keeps_them(
 
 
 @pytest.mark.parametrize("case", METHODS)
-def test_a_weight_is_computed_once_a_step(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = trainer(recipe(case), tmp_path)
-    made._open_epoch(STEPS)
-    kind = type(made.ctx.model.get_submodule("conv1").parametrizations.weight[0])
-    calls, compute = [], kind.forward
-
-    def counting(self: nn.Module, *originals: Tensor) -> Tensor:
-        calls.append(self)
-        return compute(self, *originals)
-
-    monkeypatch.setattr(kind, "forward", counting)
-    made._step(STEPS)
-    assert len(calls) == len(made.ctx.roles.layers)
-
-
-@pytest.mark.parametrize("case", METHODS)
 def test_only_conv_and_linear_weights_are_mapped_and_scalars_do_not_decay(
     case: str, tmp_path: Path
 ) -> None:

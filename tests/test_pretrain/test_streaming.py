@@ -33,9 +33,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return direct
 
 
-def make_loader(*fields: str) -> BatchLoader:
+def make_loader(device: str, *fields: str) -> BatchLoader:
     recipe = tiny(*fields, "plan.epoch_images=null")
-    return LOADERS[recipe.loader](recipe, source(), CPU)
+    return LOADERS[recipe.loader](recipe, source(), torch.device(device))
 
 
 @pytest.mark.parametrize("ranks", [ALONE, Ranks(1, 2)])
@@ -44,11 +44,15 @@ def make_loader(*fields: str) -> BatchLoader:
     [("normal",), ("normal", "augmentation=resize_crop_flip"), ("protonet", "batch_size=12")],
 )
 def test_both_loaders_give_the_same_batches(
-    fields: tuple[str, ...], ranks: Ranks, reads: list[int], monkeypatch: pytest.MonkeyPatch
+    fields: tuple[str, ...],
+    ranks: Ranks,
+    device: str,
+    reads: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    streamed = make_loader(*fields)
+    streamed = make_loader(device, *fields)
     monkeypatch.setattr(batches, "is_streamed", lambda source, device: False)
-    resident = make_loader(*fields)
+    resident = make_loader(device, *fields)
     assert isinstance(streamed.stream, RowStream)
     assert resident.stream is None
     for epoch, first in ((0, 1), (1, 0)):  # resumed within an epoch, and the next one
@@ -61,7 +65,8 @@ def test_both_loaders_give_the_same_batches(
             assert ours.share == theirs.share
     assert len(reads) == 2, "the repeated batches alone were not read ahead"
     rows = torch.from_numpy(resident.stages[0][:5])
-    for ours, theirs in zip(streamed.take(rows), resident.take(rows), strict=True):
+    taken = streamed.take(rows), resident.take(rows.to(device))
+    for ours, theirs in zip(*taken, strict=True):
         assert torch.equal(ours, theirs)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import timm
 import torch
-from support.affine import SIDE, ours, plain, spec, toy_inputs
+from support.affine import SIDE, move_inputs, ours, plain, spec, toy_inputs
 from support.cases import read_cases
 from torch import Tensor, nn
 
@@ -17,7 +17,7 @@ from fsbench import backbones, evaluate
 from fsbench.backbones import kernels
 from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
-from fsbench.backbones.kernels import has_bfloat16_kernels
+from fsbench.backbones.kernels import exact_float32, has_bfloat16_kernels
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import FeatureSpec, KnnSpec
 from fsbench.data.episodes import EpisodeSampler
@@ -78,22 +78,24 @@ def largest(a: Tensor, b: Tensor) -> float:
     ],
     ids=["whole schedule", "three shots", "momentum", "bn train"],
 )
-def test_float64_equals_the_plain_loop(toy: Inputs, fields: dict[str, Any]) -> None:
+def test_float64_equals_the_plain_loop(toy: Inputs, fields: dict[str, Any], device: str) -> None:
     setting = spec(**fields)
-    scores = ours(toy, setting, range(6, 8))
+    scores = ours(move_inputs(toy, device), setting, range(6, 8))
     for row, i in enumerate((6, 7)):
         assert largest(scores[row], plain(toy, setting, i)) <= 1e-6
 
 
 def test_float32_equals_the_plain_loop_for_ten_steps_and_later_flips_few_queries(
-    toy: Inputs,
+    toy: Inputs, device: str
 ) -> None:
-    setting = spec(k_shot=2, dtype="float32")
-    scores = ours(toy, setting, range(2), steps=10)
+    setting, moved = spec(k_shot=2, dtype="float32"), move_inputs(toy, device)
+    with exact_float32(device):
+        scores = ours(moved, setting, range(2), steps=10)
     for i in range(2):
         assert largest(scores[i], plain(toy, setting, i, steps=10)) <= 1e-4
     setting = spec(dtype="float32")
-    scores = ours(toy, setting, range(4))
+    with exact_float32(device):
+        scores = ours(moved, setting, range(4))
     expected = torch.stack([plain(toy, setting, i) for i in range(4)])
     assert (scores.argmax(2) != expected.argmax(2)).float().mean() <= 0.02
     truth = torch.arange(5).repeat_interleave(3)

@@ -8,6 +8,7 @@ from support.cases import read_cases
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from fsbench.backbones.kernels import exact_float32
 from fsbench.core.seeding import torch_generator
 from fsbench.core.specs import HeadSpec
 from protocols.heads.gram import UntrainedHeads, build_gram
@@ -68,17 +69,22 @@ def reference(case: Case, spec: HeadSpec, episode: int) -> Tensor:
     return head(case.query[episode]).detach()
 
 
-def ours(case: Case, spec: HeadSpec, dtype: torch.dtype = torch.float64) -> Tensor:
-    start = UntrainedHeads(case.start.weight.to(dtype), case.start.bias.to(dtype))
-    support, query = case.support.to(dtype), case.query.to(dtype)
-    heads = train_heads(build_gram(support, support, start), case.labels, case.orders, spec)
-    return heads.logits(build_gram(query, support, start))
+def ours(
+    case: Case, spec: HeadSpec, dtype: torch.dtype = torch.float64, device: str = "cpu"
+) -> Tensor:
+    """Query logits on the CPU, computed on a device."""
+    start = UntrainedHeads(*(part.to(device, dtype) for part in case.start))
+    support, query = case.support.to(device, dtype), case.query.to(device, dtype)
+    labels, orders = case.labels.to(device), case.orders.to(device)
+    with exact_float32(device):
+        heads = train_heads(build_gram(support, support, start), labels, orders, spec)
+        return heads.logits(build_gram(query, support, start)).cpu()
 
 
 @pytest.mark.parametrize(("k", "dim", "epochs"), CASES["sizes"])
-def test_float64_equals_the_sgd_loop(k: int, dim: int, epochs: int) -> None:
+def test_float64_equals_the_sgd_loop(k: int, dim: int, epochs: int, device: str) -> None:
     data, spec = case(k, dim, epochs), HeadSpec(epochs=epochs)
-    for episode, logits in enumerate(ours(data, spec)):
+    for episode, logits in enumerate(ours(data, spec, device=device)):
         expected = reference(data, spec, episode)
         assert (logits - expected).abs().max() <= 1e-9 * expected.abs().max()
 
@@ -93,9 +99,11 @@ def test_every_setting_equals_the_sgd_loop(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("norm2", [30.0, 2000.0, 20000.0])
 @pytest.mark.parametrize(("k", "epochs"), [(1, 100), (5, 100), (20, 4)])
-def test_float32_stays_near_the_float64_loop(k: int, epochs: int, norm2: float) -> None:
+def test_float32_stays_near_the_float64_loop(
+    k: int, epochs: int, norm2: float, device: str
+) -> None:
     data, spec = case(k, 128, epochs, norm2=norm2), HeadSpec(epochs=epochs)
-    logits = ours(data, spec, torch.float32).double()
+    logits = ours(data, spec, torch.float32, device).double()
     for episode in range(len(logits)):
         expected = reference(data, spec, episode)
         allowed = 1e-4 * expected.abs().max()

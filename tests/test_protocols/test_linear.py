@@ -36,10 +36,10 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "IMAGES_AT_ONCE", 7)
 
 
-def blobs() -> Inputs:
+def blobs(device: str = "cpu") -> Inputs:
     """Between chance and perfect; photographs in pairs."""
     dataset = with_groups(target(), lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
-    return Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
+    return Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset), device)
 
 
 def counts(block: EpisodeRecords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -76,12 +76,14 @@ def train_plainly(inputs: Inputs, spec: EpisodicSpec, i: int) -> NDArray[np.int6
     ("track", "shots", "block"),
     [("classic", 2, 0), ("classic", 3, 1), ("classic", 3, 3), ("disjoint", 2, 1)],
 )
-def test_a_block_equals_plain_loops_over_its_episodes(track: str, shots: int, block: int) -> None:
+def test_a_block_equals_plain_loops_over_its_episodes(
+    track: str, shots: int, block: int, device: str
+) -> None:
     """Trained together (ten support images) and piece by piece (fifteen).
 
     Dense queries are all images left, without the photographs of the support where disjoint.
     """
-    inputs = blobs()
+    inputs = blobs(device)
     dataset = inputs.dataset
     settings = {"track": track, "k_shot": shots}
     spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update=settings)})

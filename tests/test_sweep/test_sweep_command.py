@@ -58,32 +58,36 @@ def list_jobs(cli: CommandLine, *words: object) -> list[tuple[str, str]]:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds workers in /proc")
 @pytest.mark.usefixtures("in_this_process")
 def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
-    tmp_path: Path, cli: CommandLine
+    tmp_path: Path, cli: CommandLine, device: str
 ) -> None:
-    file = write(tmp_path / "sweep.yaml", sweep(tmp_path, methods=("llf",), submit=ENTRY))
-    cli("sweep", file, *where(tmp_path, "whole"))
-    whole = hashes(tmp_path / "whole")
-    assert len(whole) == 2
+    """Two trainings at a time, on shares of a GPU; in the sweep that is not killed one."""
+    more = {"gpus": dict.fromkeys(("pretrain", "features", "heads"), 0.5), "submit": ENTRY}
+    data = sweep(tmp_path, methods=("llf",), runs={"seeds": [0, 1]}, **more)
+    data["pretrain"][0]["set"]["deterministic"] = True
+    file, options = write(tmp_path / "sweep.yaml", data), ["--device", device]
+    cli("sweep", file, *where(tmp_path, "whole"), *options)
+    whole, options = hashes(tmp_path / "whole"), [*options, "--jobs", "2"]
+    assert len(whole) == 4
 
-    sweeping = start(tmp_path, "broken", file)
+    sweeping = start(tmp_path, "broken", file, *options)
     for worker in wait_for_training(sweeping, tmp_path / "broken"):
         os.kill(worker, signal.SIGKILL)
     _, said = sweeping.communicate(timeout=300)
     assert sweeping.returncode == 0, said
     assert hashes(tmp_path / "broken") == whole, "the job ran again in another process"
 
-    sweeping = start(tmp_path, "left", file)
+    sweeping = start(tmp_path, "left", file, *options)
     workers = wait_for_training(sweeping, tmp_path / "left")
     sweeping.kill()
     sweeping.communicate()
     for worker in workers:
         wait_for_end(worker)
     assert not list(tmp_path.glob("left/runs/*/run.json"))
-    cli("sweep", file, *where(tmp_path, "left"))
+    cli("sweep", file, *where(tmp_path, "left"), *options)
     assert hashes(tmp_path / "left") == whole
 
-    jobs = list_jobs(cli, file, *where(tmp_path, "broken"))
-    assert [kind for kind, _ in jobs] == ["pretrain", "evaluate", "submit"]
+    jobs = list_jobs(cli, file, *where(tmp_path, "broken"), *options)
+    assert list(dict(jobs)) == ["pretrain", "evaluate", "submit"]
     assert {state for _, state in jobs} <= {"done", "on the board"}
 
 
