@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 from support.cases import read_cases
-from support.pretrain import record, tiny, train
+from support.pretrain import record, train
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.networks import load_architecture
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import UnknownName
 from fsbench.core.seeding import stream
 from pretrain.recipes import registry
 from pretrain.weights import surgery
@@ -62,23 +62,6 @@ def test_auto_is_layer3_or_the_same_share_of_the_blocks(
     assert surgery.default_threshold(of_one) == "b", "of a single block, its fully-connected layers"
     is_early = [any(n.startswith(f"{m}.") for n in early for m in block) for block in roles.blocks]
     assert is_early == [True] * blocks_before + [False] * (blocks - blocks_before)
-
-
-@pytest.mark.parametrize("method", ["llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"])
-def test_a_module_that_the_network_lacks_is_refused_before_training(method: str) -> None:
-    for name in ("layer3", "layer2.0.weight", "fc.bias"):
-        with pytest.raises(UnknownName, match="layer threshold"):
-            tiny(method, "architecture=scnn", f"{method}.threshold={name}")
-    assert tiny(method, "architecture=scnn", f"{method}.threshold=fc1")
-
-
-@pytest.mark.parametrize(
-    ("method", "threshold"), [("seal", "conv1"), ("seal_freeze", "conv1"), ("seal_reverse", "end")]
-)
-def test_a_threshold_that_leaves_nothing_to_ascend_is_refused(method: str, threshold: str) -> None:
-    with pytest.raises(UsageError, match=f"{method} would never ascend: threshold {threshold}"):
-        tiny(method, f"{method}.threshold={threshold}")
-    assert tiny(method, f"{method}.threshold={threshold}", f"{method}.ascent_share=0")
 
 
 @pytest.mark.parametrize("method", ["llf", "seal"])
