@@ -17,7 +17,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec
 from fsbench.data import DataRoots, load_target
-from fsbench.data.images import to_array
+from fsbench.data.images import crop_centres
 from protocols.base import Inputs
 from protocols.episodic import linear
 
@@ -58,7 +58,8 @@ def test_features_in_bfloat16_change_few_predictions(
         pytest.skip(f"{device} has no bfloat16 units")
     dataset = load_target("toy_scan", DataRoots())
     spec = EpisodicSpec(episode=EpisodeSpec(k_shot=5), image=ImageSpec(input_size=32))
-    pixels = np.stack([to_array(dataset.image(i), spec.image) for i in range(len(dataset))])
+    n = len(dataset)
+    pixels = crop_centres(map(dataset.image, range(n)), spec.image, n)
     predicted = []
     for dtype in ("fp32", "bf16"):
         features = feature_spec(dtype=dtype)
