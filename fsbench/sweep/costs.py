@@ -20,10 +20,7 @@ from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, read_outline
 from pretrain.recipes import registry
-from pretrain.training.cost import estimate_training
-
-PASSES = 3
-"""Cost of a training step in forward passes."""
+from pretrain.training.cost import FORWARD_SHARE, estimate_training
 
 
 @cache
@@ -67,7 +64,7 @@ class CostModel:
         """Return the seconds of one image of this side (px); of a run at its own resolution."""
         if isinstance(backbone, TrainingJob):
             run = self.train(backbone)
-            return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
+            return run.seconds * FORWARD_SHARE / (run.steps * backbone.recipe.batch_size)
         return time_pass(backbone.model, size, self.device)
 
     def count_passes(self, job: EvaluationJob | FeaturesJob, task: TaskId) -> float:
@@ -75,7 +72,7 @@ class CostModel:
         spec, record = job.tasks.specs[task], job.tasks.images[task]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
             e, n = spec.episode, job.tasks.request.n_episodes
-            steps = PASSES * spec.head.epochs * e.n_way * e.k_shot
+            steps = spec.head.epochs * e.n_way * e.k_shot / FORWARD_SHARE
             return n * (steps + e.n_way * e.n_query)
         key = (job.backbone.title, record.identity, spec.image.input_size)
         is_new = key not in self.extracted
