@@ -85,6 +85,21 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def lock_exclusively(folder: Path, doing: str) -> Iterator[None]:
+    """Lock a folder, made if missing. Raise FsbenchError if another process is `doing` there."""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(folder / ".lock").acquire(timeout=0)
+    except Timeout as error:
+        message = f"another process is {doing} in {folder}"
+        raise FsbenchError(message, fix="wait for it, or give another -o") from error
+    with lock:
+        yield
+
+
 def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file; a reader sees the old content or the new one, never a part."""
     with replacing(path) as temporary:

@@ -1,19 +1,14 @@
 """Run the missing jobs of a sweep: each after the jobs that it needs."""
 
-from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager
 from dataclasses import replace
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from math import ceil
-from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
-from fsbench.core.errors import FsbenchError
+from fsbench.core.io import lock_exclusively
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep.engines import find_gpus, make_engine
 from fsbench.sweep.evaluation import index_results
@@ -109,22 +104,8 @@ def run_sweep(plan: SweepPlan, options: SweepOptions, report: Reporter = SILENT)
 
     Raise FsbenchError when another sweep runs in the folder.
     """
-    with lock_sweep(options.output):
+    with lock_exclusively(options.output, "sweeping"):
         if not plan.missing:
             return {}
         failed = run_jobs(plan, options, make_engine(options), report)
     return {job.title: failed[key] for key, job in plan.jobs.items() if key in failed}
-
-
-@contextmanager
-def lock_sweep(output: Path) -> Iterator[None]:
-    """Lock the folder of a sweep. Raise FsbenchError if another one is running there."""
-    output.mkdir(parents=True, exist_ok=True)
-    try:
-        acquired = FileLock(output / ".lock").acquire(timeout=0)
-    except Timeout as error:
-        raise FsbenchError(
-            f"another sweep is running in {output}", fix="wait for it, or give another -o"
-        ) from error
-    with acquired:
-        yield

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 
 from fsbench.backbones import architectures
 from fsbench.backbones.base import weights_hash
 from fsbench.core import __version__, process, registry
 from fsbench.core.distributed import ALONE, Ranks
-from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
-from fsbench.core.io import write_atomic
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.io import lock_exclusively, write_atomic
 from fsbench.core.progress import Reporter
 from fsbench.data.augmentation import crop_centre
 from fsbench.data.source import SourceDataset, Split
@@ -55,13 +54,7 @@ def claim_folder(
     """
     with ExitStack() as stack:
         if ranks.first:
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                stack.enter_context(FileLock(folder / ".lock", timeout=0))
-            except Timeout as error:
-                raise FsbenchError(
-                    f"another process is training in {folder}", fix="wait for it, or use another -o"
-                ) from error
+            stack.enter_context(lock_exclusively(folder, "training"))
             check_identity(folder, recipe, source)
         ranks.wait()
         yield

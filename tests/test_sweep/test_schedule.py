@@ -8,9 +8,10 @@ from support.jobs import Fake, Script
 from support.sweep import make_options
 
 from fsbench.core.errors import FsbenchError
+from fsbench.core.io import lock_exclusively
 from fsbench.sweep.file import GpuShares
 from fsbench.sweep.graph import SweepPlan
-from fsbench.sweep.schedule import JobQueue, lock_sweep, run_jobs
+from fsbench.sweep.schedule import JobQueue, run_jobs
 
 
 def schedule(tmp_path: Path, script: Script, done: str = "") -> dict[str, str]:
@@ -67,10 +68,10 @@ def test_jobs_take_the_emptiest_gpus_or_wait_for_them_and_others_do_not(tmp_path
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
     with (
-        lock_sweep(tmp_path),
-        pytest.raises(FsbenchError, match="another sweep"),
-        lock_sweep(tmp_path),
+        lock_exclusively(tmp_path, "sweeping"),
+        pytest.raises(FsbenchError, match="another process is sweeping"),
+        lock_exclusively(tmp_path, "sweeping"),
     ):
         pass
-    with lock_sweep(tmp_path):
+    with lock_exclusively(tmp_path, "sweeping"):
         pass
