@@ -113,10 +113,6 @@ class Comparison(Frozen):
         """Return the lines of the table: tasks and their mean."""
         return (*self.tasks, self.overall)
 
-    def to_frame(self) -> "pandas.DataFrame":
-        """Return the rows of `Comparisons.to_frame` of this track."""
-        return Comparisons([self]).to_frame()
-
     def plot(self, columns: "Columns | None" = 2) -> "Figure":
         """Return the gaps by data set and shots. columns: of a paper; None for a screen."""
         return Comparisons([self]).plot(columns)
