@@ -4,11 +4,12 @@ They lie in <cache>/sources/<name>-<size>px-<key>-<part>, keyed by the source fi
 """
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -102,8 +103,8 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     classes = np.sort(ranked[: subset.classes])
     chosen_names = tuple(names[label] for label in classes)
     train, val = take_classes(source.train, classes), take_classes(source.val, classes)
-    ranks = [np.sum(train.labels[:i] == label) for i, label in enumerate(train.labels)]
-    ids = [f"{chosen_names[c]}/{rank}" for c, rank in zip(train.labels, ranks, strict=True)]
+    ranks: defaultdict[int, count[int]] = defaultdict(count)
+    ids = [f"{chosen_names[c]}/{next(ranks[c])}" for c in train.labels.tolist()]
     chosen = select_by_hash(train.labels.tolist(), ids, subset.images_per_class, *stream)
     others = train.take(np.setdiff1d(np.arange(len(train)), chosen))
     counts = (subset.images_per_class,) * subset.classes
