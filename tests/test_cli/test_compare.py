@@ -196,8 +196,7 @@ def test_a_frame_holds_numbers_and_a_tiny_gap_of_rounding_needs_no_pairs(
 ) -> None:
     """Sums of floats differ by 1e-17: so many pairs that no integer of a frame holds them."""
     comparisons = compare(*pair)
-    frame, lines = comparisons[0].to_frame(), comparisons[0].gaps()
-    assert comparisons.to_frame().equals(frame)
+    frame, lines = comparisons.to_frame(), comparisons[0].gaps()
     assert [*frame] == ["track", *Gap.model_fields, "sentence"]
     numbers = Gap.model_fields.keys() - {"task", "unit", "better"}
     types = dict.fromkeys(numbers, "float64") | {"n": "Int64", "needed": "Int64"}
