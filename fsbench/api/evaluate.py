@@ -6,7 +6,7 @@
 
 Under `torchrun --nproc-per-node N -m fsbench benchmark ...` every rank extracts each Nth block of
 images, and then takes blocks of episodes of one task after the other, each the next that no rank
-has. At the end rank 0 unites the blocks in results, and alone reports.
+has. After each backbone rank 0 unites the blocks in results; it alone reports.
 """
 
 import tempfile
@@ -31,7 +31,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest
 from fsbench.backbones.kernels import exact_float32
 from fsbench.core import process, progress
-from fsbench.core.distributed import ALONE, Ranks, is_first_process, is_one_of_several, open_ranks
+from fsbench.core.distributed import ALONE, Ranks, is_one_of_several, open_ranks
 from fsbench.core.errors import UsageError
 from fsbench.core.options import takes_options
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate
@@ -121,28 +121,18 @@ def run_request(
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
     models, device = parse_models(options), process.resolve_device(options.device)
     report = progress.Numbered(report, len(models) * len(request.tasks))
+    results: list[Result] = []
+    paths: list[Path] = []
     with open_ranks(device, "gloo", RANKS_TIMEOUT) as (ranks, gpu):
         options = replace(options, device=str(gpu))
         context = RunContext.start(options)
-        start = partial(start_evaluations, models, options, context=context, report=report)
-        if ranks.size > 1:
-            for evaluation in start(request, ranks=ranks):
-                evaluation.share_tasks()
-            ranks.wait()
-            request = replace(request, overwrite=False)
-    return run_tasks(start(request)) if is_first_process() else Results((), ())
-
-
-def run_tasks(evaluations: "Iterable[Evaluation]") -> Results:
-    """Return the results of the tasks of evaluations, those of which they have a share."""
-    results: list[Result] = []
-    paths: list[Path] = []
-    for evaluation in evaluations:
-        for task in evaluation.share:
-            results.append(evaluation.run(task))
-            paths.append(evaluation.store(task).folder)
-            if progress.VERBOSITY.get() > 0:
-                evaluation.report.log(f"{results[-1].column}: {paths[-1]}")
+        for evaluation in start_evaluations(models, options, request, context, report, ranks):
+            united = evaluation.share_tasks() if ranks.size > 1 else evaluation
+            for task in united.share if ranks.first else ():
+                results.append(united.run(task))
+                paths.append(united.store(task).folder)
+                if progress.VERBOSITY.get() > 0:
+                    report.log(f"{results[-1].column}: {paths[-1]}")
     return Results(results, paths)
 
 
@@ -295,8 +285,11 @@ class Evaluation:
                     advance(sum(len(blocks[b]) for b in earlier))
                     missing = missing[len(earlier) :]
 
-    def share_tasks(self) -> None:
-        """Compute what falls to this one of several ranks; `run` of rank 0 unites it in results."""
+    def share_tasks(self) -> "Evaluation":
+        """Compute what falls to this one of several ranks.
+
+        Return the evaluation by which rank 0 unites it in results, and computes what is left.
+        """
         tasks = [task for task in self.request.tasks if self.agree_on_work(task)]
         for whole in self.feature_requests(tasks).values():
             self.targets.features.extract_together(whole, self.ranks)
@@ -309,6 +302,8 @@ class Evaluation:
             else:
                 for _ in self.ranks.share([task], str(store.blocks)):
                     self.run(task)
+        self.ranks.wait()
+        return replace(self, ranks=ALONE, request=replace(self.request, overwrite=False))
 
     def agree_on_work(self, task: TaskId) -> bool:
         """Return whether rank 0 has work left in a task, whose old result it clears first."""
