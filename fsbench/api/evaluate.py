@@ -12,7 +12,7 @@ has. After each backbone rank 0 unites the blocks in results; it alone reports.
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, cached_property, partial
@@ -119,14 +119,12 @@ def run_request(
     """
     if is_one_of_several() and request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
-    models, device = parse_models(options), process.resolve_device(options.device)
-    report = progress.Numbered(report, len(models) * len(request.tasks))
     results: list[Result] = []
     paths: list[Path] = []
-    with open_ranks(device, "gloo", RANKS_TIMEOUT) as (ranks, gpu):
-        options = replace(options, device=str(gpu))
-        context = RunContext.start(options)
-        for evaluation in start_evaluations(models, options, request, context, report, ranks):
+    device = process.resolve_device(options.device)
+    with open_ranks(device, "gloo", RANKS_TIMEOUT) as (ranks, local):
+        options = replace(options, device=str(local))
+        for evaluation in start_evaluations(options, request, report, ranks):
             united = evaluation.share_tasks() if ranks.size > 1 else evaluation
             for task in united.share if ranks.first else ():
                 results.append(united.run(task))
@@ -137,17 +135,17 @@ def run_request(
 
 
 def start_evaluations(
-    models: Sequence[Model],
     options: EvaluationOptions,
     request: EvaluationRequest,
-    context: RunContext,
-    report: progress.Numbered,
+    report: Reporter = SILENT,
     ranks: Ranks = ALONE,
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first.
 
     Each logs how features are taken and how long the work takes; over an hour needs `yes`.
     """
+    models, context = parse_models(options), RunContext.start(options)
+    report = progress.Numbered(report, len(models) * len(request.tasks))
     output = Path(options.output or "")
     load = partial(Model.load, report=report, needs=request.needs, test_size=request.test_size)
     for model in models[1:]:  # damaged files are errors before hours are spent

@@ -12,11 +12,10 @@ import numpy as np
 from pydantic import InstanceOf
 
 from fsbench.api.evaluate import is_on_features, run_request, start_evaluations
-from fsbench.api.machine import RunContext, progress_reporter
+from fsbench.api.machine import progress_reporter
 from fsbench.api.options import EvaluationOptions, Machine, SweepOptions
-from fsbench.api.request import EvaluationRequest, parse_models, pool_of
+from fsbench.api.request import EvaluationRequest, pool_of
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.progress import Numbered
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import ImageSpec, Spec
 from fsbench.core.tasks import TaskId
@@ -138,9 +137,7 @@ class FeaturesJob(Job):
 
     def run(self, options: SweepOptions) -> None:
         chosen = options_of(self.backbone, options)
-        models, context = parse_models(chosen), RunContext.start(chosen)
-        report = Numbered(progress_reporter(options.progress), 0)
-        (run,) = start_evaluations(models, chosen, self.tasks.request, context, report)
+        (run,) = start_evaluations(chosen, self.tasks.request, progress_reporter(options.progress))
         for task in self.tasks.images:
             run.inputs(task)
 
