@@ -28,8 +28,9 @@ def is_correct(
     features: NDArray[np.float32] = MIXED,
     train: Sequence[int] = TRAIN,
     test: Sequence[int] = TEST,
+    device: str = "cpu",
 ) -> NDArray[np.bool_]:
-    inputs = Inputs(None, DATASET, features)
+    inputs = Inputs(None, DATASET, features, device)
     return evaluate_knn_probe(inputs, spec, np.array(train), np.array(test)).correct
 
 
@@ -42,12 +43,12 @@ def softmax(distance: NDArray[np.float64]) -> NDArray[np.float64]:
 @pytest.mark.parametrize(
     ("metric", "weights"), [("cosine", softmax), ("euclidean", "uniform")], ids=["cosine", "euclid"]
 )
-def test_it_is_scikit_learns(metric: str, weights: Any, k: int) -> None:
+def test_it_is_scikit_learns(metric: str, weights: Any, k: int, device: str) -> None:
     spec = KnnSpec.model_validate({"k": k, "metric": metric})
     x, y = MIXED.astype(np.float64), DATASET.labels
     theirs = KNeighborsClassifier(k, weights=weights, metric=spec.metric, algorithm="brute")
     expected = theirs.fit(x[TRAIN], y[TRAIN]).predict(x[TEST]) == y[TEST]
-    np.testing.assert_array_equal(is_correct(spec), expected)
+    np.testing.assert_array_equal(is_correct(spec, device=device), expected)
     assert 0.2 < expected.mean() < 0.99
 
 

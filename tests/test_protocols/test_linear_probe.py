@@ -39,8 +39,9 @@ def probe(
     spec: ProbeSpec,
     features: NDArray[np.float32] = MIXED,
     train: NDArray[np.int64] = TRAIN,
+    device: str = "cpu",
 ) -> ProbeRecords:
-    return evaluate_linear_probe(Inputs(None, DATASET, features), spec, train, TEST)
+    return evaluate_linear_probe(Inputs(None, DATASET, features, device), spec, train, TEST)
 
 
 def reference(
@@ -84,9 +85,9 @@ def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
         assert (logits[:, column] - expected).abs().max() <= 1e-9 * expected.abs().max()
 
 
-def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
+def test_records_hold_the_curve_the_last_and_the_first_best_epoch(device: str) -> None:
     spec = ProbeSpec(epochs=12)
-    records = probe(spec)
+    records = probe(spec, device=device)
     assert records.lr.tolist() == list(spec.lrs)
     assert records.curve.shape == (3, 12)
     for column, lr in enumerate(spec.lrs):
