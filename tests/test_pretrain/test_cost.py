@@ -1,5 +1,6 @@
 """What a run costs: FLOPs by hand, events beside steps, totals across a kill, memory of a step."""
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -200,6 +201,7 @@ def test_a_step_takes_little_more_memory_than_is_counted(
     recipe, gpu = load_recipe(name), torch.device("cuda", 0)
     searches = [m.name for m in recipe.methods if "iterations" in type(m).model_fields]
     recipe = recipe.replace({f"{method}.iterations": 0 for method in searches})
+    gc.collect()  # the networks of earlier tests
     with use_precision(recipe, gpu):
         made = Trainer(recipe, make_black_source(recipe), tmp_path, gpu, SILENT)
         made._start()
