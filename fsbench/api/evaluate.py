@@ -33,6 +33,7 @@ from fsbench.backbones.kernels import exact_float32
 from fsbench.core import process, progress
 from fsbench.core.distributed import ALONE, Ranks, is_one_of_several, open_ranks
 from fsbench.core.errors import UsageError
+from fsbench.core.io import limit_cache
 from fsbench.core.options import takes_options
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate
 from fsbench.core.records import ImageRecords, ProbeRecords
@@ -169,7 +170,8 @@ class TargetSets:
     def __init__(
         self, request: EvaluationRequest, machine: Machine, report: Reporter, device: str = "cpu"
     ) -> None:
-        folder, roots, limit = machine.cache_folder, machine.roots, machine.cache_limit
+        folder, roots = machine.cache_folder, machine.roots
+        limit = limit_cache(folder, machine.cache_size)
         workers = min(32, process.count_cores()) if machine.workers is None else machine.workers
         numbers = machine.batch_size, workers
         self.features = features.FeatureStore(folder, *numbers, device, report, limit)

@@ -221,13 +221,6 @@ class Machine(ReferenceOptions):
 
         return open_cache(cache_folder(self.cache))
 
-    @property
-    def cache_limit(self) -> float:
-        """Return the bytes that features and target images may take in the cache."""
-        from fsbench.core.io import limit_cache
-
-        return limit_cache(self.cache_folder, self.cache_size)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions(OptionModel):

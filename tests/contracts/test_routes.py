@@ -71,7 +71,7 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, State]:
     monkeypatch.setattr(
         torchvision.models.WeightsEnum, "get_state_dict", lambda *_, **__: weights["torchvision"]
     )
-    monkeypatch.setattr("fsbench.backbones.sources.torchvision.is_stored", lambda _: True)
+    monkeypatch.setattr("fsbench.backbones.sources.torchvision.is_reachable", lambda _: True)
     monkeypatch.setattr(
         "timm.models._builder._resolve_pretrained_source",
         lambda _: ("state_dict", dict(weights["timm"])),

@@ -46,7 +46,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     weights = models.get_model_weights(name).DEFAULT
     random = request.random_init is not None
     with library_access(request, f"checkpoints folder of torch.hub (TORCH_HOME) by {weights.url}"):
-        if not (random or is_stored(weights.url) or is_reachable(weights.url)):
+        stored = Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(weights.url).path).name)
+        if not (random or stored.is_file() or is_reachable(weights.url)):
             raise URLError("no connection")
         model = models.get_model(name, weights=None if random else weights, **arguments)
     head = remove_head(model)
@@ -63,10 +64,6 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         ),
         test_size=size,
     )
-
-
-def is_stored(url: str) -> bool:
-    return Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(url).path).name).is_file()
 
 
 def remove_head(model: nn.Module) -> str:
