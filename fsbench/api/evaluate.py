@@ -31,7 +31,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest
 from fsbench.backbones.kernels import exact_float32
 from fsbench.core import process, progress
-from fsbench.core.distributed import ALONE, Ranks, is_one_of_several, open_ranks
+from fsbench.core.distributed import ALONE, Ranks, open_ranks
 from fsbench.core.errors import UsageError
 from fsbench.core.io import limit_cache
 from fsbench.core.options import takes_options
@@ -118,7 +118,7 @@ def run_request(
     DataError, CheckpointError, UsageError; without `yes` also when the work would take over an
     hour. Under torchrun the processes share the work, and all but the first return no results.
     """
-    if is_one_of_several() and request.shard != (0, 1):
+    if process.is_one_of_several() and request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
     results: list[Result] = []
     paths: list[Path] = []

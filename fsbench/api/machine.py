@@ -63,8 +63,6 @@ class RunContext:
 
 def progress_reporter(progress: bool | Reporter) -> Reporter:
     """Return the reporter of the first process; under torchrun the other ranks are silent."""
-    from fsbench.core.distributed import is_first_process
-
-    if progress is False or not is_first_process():
+    if progress is False or not process.is_first_process():
         return SILENT
     return console_reporter() if progress is True else progress

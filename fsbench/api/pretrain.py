@@ -14,7 +14,6 @@ from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import PretrainOptions
 from fsbench.backbones.base import Backbone
 from fsbench.core import process
-from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import flatten_mapping, read_mapping, refuse_invalid, split_assignments
 from fsbench.core.options import expand_path, takes_options
@@ -103,9 +102,9 @@ def pretrain(options: PretrainOptions) -> Run:
     size, subset = recipe.decoded_size, recipe.source_subset
     name = "-".join(filter(None, (recipe.label, options.scenario)))
     folder = options.output / (options.name or name)
-    if is_first_process() and run_folder.is_finished(folder):
+    if process.is_first_process() and run_folder.is_finished(folder):
         report.log(f"{folder} is finished already")
-    elif is_first_process():
+    elif process.is_first_process():
         outline = outline_source(recipe, list_source(recipe.source, options.roots, cache))
         cost = estimate_training(recipe, outline, device)
         who, shorter = f"{recipe.name} on {outline.name}", "set plan.epochs=N for a shorter run"

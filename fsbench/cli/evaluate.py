@@ -40,7 +40,7 @@ def make_command(kinds: "tuple[Kind, ...]") -> Callable[..., None]:
     def evaluate(chosen: EvaluationOptions, as_json: options.Json = False) -> None:
         import fsbench
         from fsbench.cli.show import print_results
-        from fsbench.core.distributed import is_first_process
+        from fsbench.core.process import is_first_process
         from fsbench.core.progress import format_count
 
         folder = chosen.output or "results"

@@ -15,7 +15,7 @@ def pretrain(chosen: PretrainOptions, as_json: options.Json = False) -> None:
     With several processes: torchrun --nproc-per-node N -m fsbench pretrain ...
     """
     from fsbench.api.pretrain import pretrain as run_pretraining
-    from fsbench.core.distributed import is_first_process
+    from fsbench.core.process import is_first_process
 
     run = run_pretraining(**vars(chosen))
     if not is_first_process():

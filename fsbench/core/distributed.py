@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, distributed
 
 from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.process import is_one_of_several
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
@@ -156,15 +157,6 @@ def current_ranks() -> Ranks:
     c10d: Any = distributed.distributed_c10d
     store = c10d.PrefixStore(f"fsbench-{next(RUNS)}", c10d._get_default_store())
     return Ranks(distributed.get_rank(), size, distributed.get_backend(), store)
-
-
-def is_one_of_several() -> bool:
-    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
-def is_first_process() -> bool:
-    """Return whether this process reports on its run; known before ranks join."""
-    return not is_one_of_several() or os.environ["RANK"] == "0"
 
 
 def device_of_rank(device: torch.device) -> torch.device:

@@ -153,6 +153,16 @@ def count_local_ranks() -> int:
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
+def is_one_of_several() -> bool:
+    """Return whether torchrun started several processes, of which this is one."""
+    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def is_first_process() -> bool:
+    """Return whether this process reports on its run; known before ranks join."""
+    return not is_one_of_several() or os.environ["RANK"] == "0"
+
+
 def device_model(device: str) -> str:
     """Return the GPU model, else the device type: the part that bit-identical results need."""
     import torch

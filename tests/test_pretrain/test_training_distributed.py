@@ -16,7 +16,7 @@ from support.reporters import Recorder
 from torch import Tensor, distributed, nn
 
 from fsbench.core import distributed as ranks
-from fsbench.core import seeding
+from fsbench.core import process, seeding
 from fsbench.core.distributed import ALONE, Ranks, open_ranks
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.progress import SILENT
@@ -192,11 +192,11 @@ def test_the_environment_of_torchrun_makes_ranks(monkeypatch: pytest.MonkeyPatch
     for size, rank, expected in (("1", "0", (False, True)), ("2", "0", (True, True))):
         monkeypatch.setenv("WORLD_SIZE", size)
         monkeypatch.setenv("RANK", rank)
-        assert (ranks.is_one_of_several(), ranks.is_first_process()) == expected
+        assert (process.is_one_of_several(), process.is_first_process()) == expected
     monkeypatch.setenv("RANK", "1")
-    assert not ranks.is_first_process()
+    assert not process.is_first_process()
     monkeypatch.delenv("WORLD_SIZE")
-    assert ranks.is_first_process()
+    assert process.is_first_process()
     with open_ranks("cpu") as (here, device):
         assert here is ALONE
         assert device == CPU
