@@ -1,12 +1,14 @@
-"""A job that only writes files, imported by name in workers, and an executor that runs none."""
+"""Work that other processes import by name, and an executor that runs none."""
 
 import atexit
 import os
 import signal
+import tempfile
 from concurrent.futures import Executor, Future
 from typing import Any, ClassVar
 
 from fsbench.api.options import SweepOptions
+from fsbench.claims.engine import ClaimJob
 from fsbench.core.errors import DataError, UsageError
 from fsbench.sweep.job import Job
 
@@ -72,3 +74,8 @@ class Script(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self.closed = True
+
+
+def measure_seed(job: ClaimJob) -> dict[str, Any]:
+    """Measure the seed of a claim, the process and its folder for temporary files."""
+    return {"square": job.seed**2, "pid": os.getpid(), "folder": tempfile.gettempdir()}

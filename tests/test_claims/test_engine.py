@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.claims import measure_seed
+from support.jobs import measure_seed
 
 from fsbench.claims import CLAIMS, engine, load_recorded
 from fsbench.claims.engine import (
