@@ -143,11 +143,11 @@ LOADED: dict[str, tuple[str, Callable[[State], Any]]] = {
     "timm train.py": (VIT, lambda w: {**TIMM, "state_dict": w, "optimizer": optimizer(w)}),
     "MoCo v2": (RESNET, lambda w: {"arch": "resnet50", "state_dict": {
         **prefixed("module.encoder_q.", trunk(w)), **mlp("module.encoder_q.fc"),
-        **prefixed("module.encoder_k.", {n: t + 1 for n, t in trunk(w).items()}),
+        **prefixed("module.encoder_k.", {n: 2 * t for n, t in trunk(w).items()}),
         **mlp("module.encoder_k.fc"), "module.queue": torch.ones(4, 4)}}),
     "MoCo v3": (VIT, lambda w: {"arch": "vit_small", "state_dict": {
         **prefixed("module.base_encoder.", trunk(w)), **mlp("module.base_encoder.head"),
-        **prefixed("module.momentum_encoder.", {n: t + 1 for n, t in trunk(w).items()}),
+        **prefixed("module.momentum_encoder.", {n: 2 * t for n, t in trunk(w).items()}),
         **mlp("module.momentum_encoder.head"), **mlp("module.predictor")}}),
     "SwAV": (RESNET, lambda w: {
         **prefixed("module.", trunk(w)), **mlp("module.projection_head"),
@@ -333,5 +333,5 @@ def test_dropped_names_come_with_the_reason(fsbench: Evaluate, tmp_path: Path) -
     assert "outside the part that has all weights of the architecture" in text
     twin = f"{tmp_path / 'a.pth'}::state_dict.module.encoder_k@{arch}"
     fsbench.output = fsbench.output / "twin"
-    moved = {n: t + 1 if n in trunk(weights) else t for n, t in weights.items()}
-    assert_same_features(fsbench, twin, arch, moved)
+    doubled = {n: 2 * t if n in trunk(weights) else t for n, t in weights.items()}
+    assert_same_features(fsbench, twin, arch, doubled)
