@@ -20,7 +20,7 @@ from leaderboard.site.packing import embed_json
 from leaderboard.store import Board
 from leaderboard.tables import rank_tracks
 
-CSS = ("base", "frame", "table", "entry", "charts", "scale")
+CSS = ("base", "frame", "table", "entry", "scale")
 """Style sheets in the order of the page."""
 INDEX = "index.html"
 FILES = {"scores.csv": "csv", "scores.json": "json", "scores.tex": "latex"}
