@@ -158,21 +158,21 @@ def count_step_bytes(recipe: Recipe) -> int:
 
     Counted on the meta device, where nothing is computed; methods may need more.
     """
-    kept: dict[int, Tensor] = {}
+    saved: dict[int, Tensor] = {}
 
-    def keep(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage()._cdata] = tensor
+    def save(tensor: Tensor) -> Tensor:
+        saved[tensor.untyped_storage()._cdata] = tensor
         return tensor
 
     side, shape = recipe.input_size, (recipe.batch_size, 3, recipe.input_size, recipe.input_size)
-    with torch.device("meta"), saved_tensors_hooks(keep, lambda tensor: tensor):
+    with torch.device("meta"), saved_tensors_hooks(save, lambda tensor: tensor):
         model = load_architecture(recipe.architecture).at(side).build(200, recipe.width)
         model(torch.zeros(shape)).sum()
     parameters = [parameter.untyped_storage() for parameter in model.parameters()]
-    activations = kept.keys() - {storage._cdata for storage in parameters}
+    activations = saved.keys() - {storage._cdata for storage in parameters}
     copies = 3 if recipe.optimizer == "sgd" else 4
     stored = copies * sum(storage.nbytes() for storage in parameters)
-    return stored + sum(kept[data].untyped_storage().nbytes() for data in activations)
+    return stored + sum(saved[data].untyped_storage().nbytes() for data in activations)
 
 
 def make_black_source(recipe: Recipe) -> SourceDataset:
