@@ -1,7 +1,10 @@
 """Multiply-adds of features by hand, and the memory of an extraction."""
 
 import mmap
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 from torch import Tensor, nn
 
@@ -55,3 +58,11 @@ def test_peak_memory_starts_again() -> None:
     if peak_memory() == peak:
         pytest.skip("this system cannot start it again")
     assert 0 < peak_memory() < peak - 2**26
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts memory by program")
+def test_the_peak_of_a_process_is_not_that_of_the_one_that_started_it() -> None:
+    numbers = np.ones(40 * 2**20)  # 320 MiB, all in use
+    code = "from fsbench.core.process import peak_memory; print(peak_memory())"
+    started = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert 2**20 < int(started) < numbers.nbytes < peak_memory()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.cli import CommandLine
 
 from fsbench.core.specs import Pool
 from fsbench.data import DataRoots, describe_dataset, load_source, load_target
@@ -75,3 +76,16 @@ def test_tinyimagenet(packs: Path, tmp_path: Path) -> None:
     assert np.bincount(source.train.labels).tolist() == [250] * 200
     assert np.bincount(source.val.labels).tolist() == [30] * 200
     assert source.flags == {"subset"}
+
+
+def test_real_images_in_the_official_layouts_have_results(
+    packs: Path, tmp_path: Path, cli: CommandLine
+) -> None:
+    """Of an untrained network."""
+    model = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
+    data = ("--data", packs, "--data", f"chestx={packs / 'chestx64'}", "-o", tmp_path)
+    results = cli.json("episodic", *model, "-t", "cdfsl:5w5s/centroid", "--limit", "20", *data)
+    names = {result["dataset"]["name"] for result in results}
+    assert names == {"chestx", "isic", "eurosat", "cropdisease"}
+    assert {flag for result in results for flag in result["dataset"]["flags"]} == {"subset"}
+    assert all(result["score"]["mean"] > 0.22 for result in results), "5-way chance is .2"
