@@ -26,10 +26,10 @@ The ascent makes the network's answers random, and the rest of the round trains 
     descent / ascent = (sum of eta_e over descent steps) / (S * sum of eta_e over ascent steps)
 
 of the early layers, 168 in the paper. `toy/` and `pilot/` have an S with that ratio, `regime/` one
-chosen on validation (328), and a run warns below 50. In few steps such an ascent need not reach
-chance; that of seal_long_ascent.py does, by a larger S. The accuracy on training images before and
-after every ascent is in rewrites.jsonl and run.json, with a warning where it fell less than half
-way to chance.
+chosen on validation (329), and a run warns below 50. In few steps such an ascent need not reach
+chance; that of seal_long_ascent.py does in `pilot/`, by a larger S. The accuracy on training images
+before and after every ascent is in rewrites.jsonl and run.json, with a warning where it fell less
+than half way to chance.
 
 Differences: round 0 is plain training, as in the official code (eq. 3 alone would ascend there
 too). Ascent flips the gradient and uses the rate S eta, where the official code sets a negative

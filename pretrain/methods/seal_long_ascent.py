@@ -2,7 +2,7 @@
 
 Not in the paper (SEAL, https://arxiv.org/abs/2304.04858, of which it varies section 3.2).
 
-    S * sum of eta_e over the ascent steps of a round = 9.43, as in the paper's 125,000 steps
+    S * sum of eta_e over the ascent steps of a round = 9.4 to 9.6 (9.43 in the paper)
 
 The descent after it is not the paper's: descent / ascent (seal.py) is 168 there, here 4.6 in
 `pilot/` (S = 0.24) and 1.1 in `regime/` (3.0). `toy/` reaches chance with less (0.1; 11). The sum
