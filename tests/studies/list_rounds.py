@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-COPIED = ("epochs", "lr", "weight_decay", "label_smoothing", "schedule")
+COPIED = ("epochs", "augmentation", "lr", "weight_decay", "label_smoothing", "schedule")
 ASCENT = re.compile(r"before the ascent, ([\d.]+)% after")
 
 

@@ -40,7 +40,7 @@ def test_rounds_are_listed_as_the_log_has_them(
     recipe = {
         "architecture": "scnn", "width": 12, "lr": 0.03, "weight_decay": 0.0, "seed": 3,
         "label_smoothing": 0.0, "schedule": "constant", "plan": {"epochs": 2},
-        "source_subset": {"classes": 20, "images_per_class": 25},
+        "augmentation": "none", "source_subset": {"classes": 20, "images_per_class": 25},
         "methods": [{"name": "seal", "ascent_factor": 3.0, "decay": None}],
     }  # fmt: skip
     (run / "recipe.json").write_text(json.dumps({"recipe": recipe}))
