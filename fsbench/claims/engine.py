@@ -9,16 +9,19 @@ and figures follow from them. All else is here.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
 
 from fsbench.core import io
+from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Provenance, View
 from fsbench.core.specs import Frozen
 from fsbench.data.catalog import SOURCES, DataRoots
+from fsbench.data.loading import list_source
 
 ClaimVerdict = Literal["reproduced", "direction only", "not reproduced", "not testable here"]
 MissFault = Literal["not testable at this scale", "set-up differs", "contradicts the paper"]
@@ -272,6 +275,13 @@ class ClaimSettings:
     processes: int = 2
     device: str = "cpu"
 
+    @cached_property
+    def colour_images(self) -> int:
+        """The number of training images of TinyImageNet that are there, of 100,000."""
+        if self.data.find(SOURCES.load("tinyimagenet").FACTS) is None:
+            return 0
+        return len(list_source("tinyimagenet", self.data, cache_folder(None)).parts["train"])
+
 
 class ClaimJob(NamedTuple):
     arm: Any
@@ -283,32 +293,33 @@ class ClaimJob(NamedTuple):
 class Claim:
     """A claim of a paper: its card, and what judges the quantities, by statement.
 
-    measure: returns the quantities of one job, in a process of its own; arms: what runs with every
-    seed; colour_arms: those that need the colour images. curves: axis of the quantities that are
-    drawn; notes: further lines.
+    measure: returns the quantities of one job, in another process; arms: what runs with every seed;
+    colour_arms: those that need the colour images. curves: axis of the quantities that are drawn;
+    notes: further lines.
     """
 
     card: ClaimCard
     judges: Mapping[str, Callable[[Runs], Judgements]]
-    measure: Callable[[ClaimJob], Mapping[str, Any]] | None = None
+    measure: Callable[[ClaimJob], Mapping[str, Any]] = lambda job: {}
     arms: Collection[Any] = ()
     colour_arms: Collection[Any] = ()
     curves: Mapping[str, tuple[str, Sequence[float]]] = field(default_factory=dict)
     notes: Callable[[], Iterable[str]] = tuple
 
-    def run(self, settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
-        """Run all arms over the seeds, at least two if any, and judge them."""
-        seeds = self.card.full_seeds if settings.full else self.card.seeds
-        seeds = settings.seeds if seeds and settings.seeds is not None else seeds
-        has_colour = settings.data.find(SOURCES.load("tinyimagenet").FACTS) is not None
-        arms = [*self.arms, *(self.colour_arms if has_colour else ())]
-        outcome = self.judge(run_arms(self, arms, seeds, settings, report), has_colour)
-        return outcome.model_copy(update={"seeds": seeds, "full": settings.full})
+    def list_jobs(self, settings: ClaimSettings) -> list[ClaimJob]:
+        """Return a job for every arm and seed; arms in colour only where their images are."""
+        arms = [*self.arms, *(self.colour_arms if settings.colour_images else ())]
+        number = settings.seeds or (self.card.full_seeds if settings.full else self.card.seeds)
+        seeds = range(self.card.first_seed, self.card.first_seed + number)
+        return [ClaimJob(arm, seed, settings) for arm in arms for seed in seeds]
 
-    def judge(self, runs: Runs, has_colour: bool) -> ClaimOutcome:
-        """Return the verdicts on all statements, the means of all arms and the curves."""
+    def judge(self, runs: Runs, colour_images: int) -> ClaimOutcome:
+        """Return the verdicts on all statements, the means of all arms and the curves.
+
+        colour_images: how many there are to draw from; their number changes the draw of a seed.
+        """
         what, required = "colour images (TinyImageNet)", "on disk (--data or FSBENCH_DATA)"
-        ours = "found" if has_colour else "not found"
+        has_colour, ours = colour_images > 0, f"{colour_images:,} training images"
         colour = ClaimCondition(what=what, required=required, ours=ours, holds=has_colour)
         outcomes = []
         for name, statement in self.card.statements.items():
@@ -325,26 +336,32 @@ class Claim:
         )
 
 
-def run_arms(
-    claim: Claim, arms: Iterable[Any], n_seeds: int, settings: ClaimSettings, report: Reporter
-) -> Runs:
-    """Measure all arms over the seeds in processes of one thread each."""
+def run_claims(
+    claims: Sequence[Claim], settings: ClaimSettings, report: Reporter = SILENT
+) -> Iterator[ClaimOutcome]:
+    """Yield the outcome of every claim, in order.
+
+    The runs of all claims share a pool of processes with one thread each, so that none waits for
+    the last run of a claim while another claim has runs left.
+    """
     import torch
 
-    runs = Runs({arm: [] for arm in arms})
-    if claim.measure is None:
-        return runs
-    seeds = range(claim.card.first_seed, claim.card.first_seed + n_seeds)
-    jobs = [ClaimJob(arm, seed, settings) for arm in runs for seed in seeds]
+    jobs = [claim.list_jobs(settings) for claim in claims]
     one_thread = torch.set_num_threads, (1,)
-    with (
-        report.task(claim.card.source, len(jobs), "runs") as advance,
-        ProcessPoolExecutor(settings.processes, get_context("spawn"), *one_thread) as pool,
-    ):
-        for job, quantities in zip(jobs, pool.map(claim.measure, jobs), strict=True):
-            runs[job.arm].append(quantities)
-            advance(1)
-    return runs
+    pool = ProcessPoolExecutor(settings.processes, get_context("spawn"), *one_thread)
+    try:
+        # map() submits all jobs at once; its results are waited for below.
+        running = [pool.map(c.measure, part) for c, part in zip(claims, jobs, strict=True)]
+        for claim, part, results in zip(claims, jobs, running, strict=True):
+            runs = Runs({job.arm: [] for job in part})
+            with report.task(claim.card.source, len(part), "runs") as advance:
+                for job, quantities in zip(part, results, strict=True):
+                    runs[job.arm].append(quantities)
+                    advance(1)
+            outcome, seeds = claim.judge(runs, settings.colour_images), {job.seed for job in part}
+            yield outcome.model_copy(update={"seeds": len(seeds), "full": settings.full})
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def describe_arms(runs: Runs) -> Iterator[str]:

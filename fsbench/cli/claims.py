@@ -12,7 +12,8 @@ from fsbench.cli import console, options
 from fsbench.core.options import option
 
 if TYPE_CHECKING:
-    from fsbench.claims.engine import ClaimOutcome, ClaimSettings, StatementOutcome
+    from fsbench.api.machine import RunContext
+    from fsbench.claims.engine import ClaimOutcome, StatementOutcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,15 +34,22 @@ def claims(
     as_json: options.Json = False,
 ) -> None:
     """Test claims of the papers and compare with the published figures; or list the claims."""
+    from fsbench.api.machine import RunContext
     from fsbench.claims import CLAIMS, list_statements
-    from fsbench.claims.engine import ClaimSettings
+    from fsbench.claims.engine import ClaimSettings, run_claims
+    from fsbench.core import process
 
     if not names:
         console.emit(as_json, list_statements(), "claims")
         return
     settings = ClaimSettings(seeds, full, machine.roots, jobs, machine.device)
-    chosen = CLAIMS.names() if "all" in names else names
-    outcomes = {claim: run_claim(claim, settings, output) for claim in chosen}
+    chosen = list(CLAIMS.names() if "all" in names else names)
+    tested = run_claims([CLAIMS.load(name) for name in chosen], settings, console.reporter())
+    outcomes, device = {}, process.resolve_device(machine.device)
+    started = RunContext(device)
+    for name, outcome in zip(chosen, tested, strict=True):
+        outcomes[name] = record_outcome(name, outcome, started, output)
+        started = RunContext(device)
     if as_json:
         console.emit_json({n: o.model_dump(mode="json") for n, o in outcomes.items()})
     elif len(outcomes) > 1:
@@ -56,25 +64,25 @@ def claims(
         show_outcome(*outcomes.popitem())
 
 
-def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "ClaimOutcome":
-    """Test a claim and write outcome, curves and plot to a folder, if there is one."""
+def record_outcome(
+    name: str, outcome: "ClaimOutcome", started: "RunContext", output: Path | None
+) -> "ClaimOutcome":
+    """Return the outcome with its provenance; write it, curves and plot to a folder, if any.
+
+    started: at the end of the claim before, so that the seconds of several claims add up.
+    """
     import json
 
-    from fsbench.api.machine import RunContext
-    from fsbench.claims import CLAIMS
-    from fsbench.core import process
     from fsbench.core.io import write_atomic
     from fsbench.core.plotting import draw_views, write_figure
 
-    started = RunContext(process.resolve_device(settings.device))
-    outcome = CLAIMS.load(name).run(settings, console.reporter())
     number = f" --n-seeds {outcome.seeds}" if outcome.seeds else ""
-    command = f"fsbench claims {name}{number}{' --full' if settings.full else ''}"
+    command = f"fsbench claims {name}{number}{' --full' if outcome.full else ''}"
     provenance = started.provenance().model_copy(update={"command": command})
     outcome = outcome.model_copy(update={"provenance": provenance})
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-        stem = f"{name}-full" if settings.full else name
+        stem = f"{name}-full" if outcome.full else name
         record = outcome.model_dump_json(indent=1, exclude={"views"}).encode()
         write_atomic(output / f"{stem}.json", record + b"\n")
         if outcome.views:

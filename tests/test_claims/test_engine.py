@@ -1,6 +1,7 @@
 """The engine: runs over seeds, conditions, comparisons and the verdict from those on figures."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from fsbench.claims.engine import (
     ClaimStatement,
     Runs,
     SeedMean,
+    run_claims,
 )
-from fsbench.core.progress import SILENT
 
 
 def make_statement(**fields: Any) -> ClaimStatement:
-    return ClaimStatement(text="A beats B", condition="over-fitting", rule="A above B", **fields)
+    texts = {"text": "A beats B", "condition": "over-fitting", "rule": "A above B"}
+    return ClaimStatement(**texts, fault_reason="few images", **fields)
 
 
 @pytest.mark.parametrize(
@@ -128,33 +130,43 @@ SQUARES = Claim(
 )
 
 
-def test_arms_run_with_every_seed_that_no_trial_used_in_processes_of_their_own(
+def test_claims_share_processes_that_run_every_arm_with_every_seed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Outcomes come in the order of the claims, each of its own runs."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    runs = engine.run_arms(SQUARES, ("a", "b"), 2, ClaimSettings(processes=1), SILENT)
-    assert [runs.collect("square", arm) for arm in "ab"] == [[100**2, 101**2]] * 2
-    assert os.getpid() not in runs.collect("pid", ["a", "b"])
-    assert set(runs.collect("folder", ["a", "b"])) == {str(tmp_path)}
+    collected = []
+
+    def judge(runs: Runs) -> list[ClaimFigure]:
+        collected.append(runs)
+        return [runs.compare("square", "a", "b").judge("")]
+
+    one, other = (
+        replace(SQUARES, arms=arms, judges={**SQUARES.judges, "plain": judge})
+        for arms in (("a", "b"), ("b", "a", "c"))
+    )
+    outcomes = list(run_claims([one, other], ClaimSettings(seeds=2, processes=1)))
+    assert [(outcome.seeds, outcome.full) for outcome in outcomes] == [(2, False)] * 2
+    assert [list(runs) for runs in collected] == [["a", "b"], ["b", "a", "c"]]
+    for runs in collected:
+        assert runs.collect("square", "a") == runs.collect("square", "b") == [100**2, 101**2]
+    [pid] = {pid for runs in collected for pid in runs.collect("pid", ["a", "b"])}
+    assert pid != os.getpid()
+    assert set(collected[0].collect("folder", ["a", "b"])) == {str(tmp_path)}
 
 
-def test_a_run_takes_its_seeds_and_the_colour_arms_where_images_are(
+def test_jobs_are_of_the_seeds_of_the_run_and_in_colour_where_images_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    calls = []
+    def count(settings: ClaimSettings) -> tuple[list[str], int]:
+        jobs = SQUARES.list_jobs(settings)
+        return list(dict.fromkeys(job.arm for job in jobs)), len({job.seed for job in jobs})
 
-    def run_arms(claim: Claim, arms: list[str], seeds: int, *others: Any) -> Any:
-        calls.append((arms, seeds))
-        return Runs({arm: [{"square": 1.0}] * seeds for arm in arms})
-
-    monkeypatch.setattr(engine, "run_arms", run_arms)
-    assert SQUARES.run(ClaimSettings()).seeds == 3
-    assert SQUARES.run(ClaimSettings(full=True)).full
-    SQUARES.run(ClaimSettings(seeds=2))
-    monkeypatch.setattr(engine.DataRoots, "find", lambda *data: Path())
-    SQUARES.run(ClaimSettings())
-    assert calls == [(["a", "b"], n) for n in (3, 4, 2)] + [(["a", "b", "in colour"], 3)]
-    assert CLAIMS.load("reinit_figure2").run(ClaimSettings(seeds=7)).seeds == 0
+    assert count(ClaimSettings()) == (["a", "b"], 3)
+    assert count(ClaimSettings(full=True)) == (["a", "b"], 4)
+    assert count(ClaimSettings(seeds=2)) == (["a", "b"], 2)
+    monkeypatch.setattr(ClaimSettings, "colour_images", 1)
+    assert count(ClaimSettings()) == (["a", "b", "in colour"], 3)
 
 
 def test_notes_are_means_and_views_are_mean_curves() -> None:

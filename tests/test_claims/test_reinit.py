@@ -19,7 +19,7 @@ from fsbench.claims import (
     reinit_table3,
     reinit_table5,
 )
-from fsbench.claims.engine import ClaimSettings
+from fsbench.claims.engine import ClaimSettings, run_claims
 from fsbench.core import seeding
 from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 from pretrain.training.loop import train_recipe
@@ -121,6 +121,7 @@ def test_the_best_method_of_a_tie_has_the_smaller_error() -> None:
 @pytest.mark.parametrize("name", ["reinit_table3", "reinit_figure2"])
 def test_claims_without_training_give_the_recorded_outcome(name: str) -> None:
     recorded = load_recorded(name)
-    outcome = CLAIMS.load(name).run(ClaimSettings())
+    [outcome] = run_claims([CLAIMS.load(name)], ClaimSettings(seeds=7))
     assert recorded is not None
     assert (outcome.statements, outcome.notes) == (recorded.statements, recorded.notes)
+    assert outcome.seeds == 0

@@ -92,7 +92,7 @@ QUANTITIES: dict[str, Mapping[Any, Mapping[str, Any]]] = {
 
 
 def judge(
-    name: str, arm: Any = None, changes: Mapping[str, Any] | None = None, has_colour: bool = True
+    name: str, arm: Any = None, changes: Mapping[str, Any] | None = None, colour_images: int = 1
 ) -> ClaimOutcome:
     """Return the verdicts of a claim on the quantities, with two seeds.
 
@@ -104,7 +104,7 @@ def judge(
         for run, changed in zip(runs[arm], values, strict=True):
             assert quantity in run
             run[quantity] = changed
-    return CLAIMS.load(name).judge(Runs(runs), has_colour)
+    return CLAIMS.load(name).judge(Runs(runs), colour_images)
 
 
 def list_verdicts(outcome: ClaimOutcome) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_quantities_as_published_are_reproduced_under_the_recorded_bounds(name: 
 )
 def test_without_colour_images_their_statements_are_not_testable(name: str) -> None:
     statements = CLAIMS.load(name).card.statements
-    for outcome in judge(name, has_colour=False).statements:
+    for outcome in judge(name, colour_images=0).statements:
         is_shown = [c.holds for c in outcome.conditions] == [False] and not outcome.figures
         assert is_shown == statements[outcome.name].colour
 

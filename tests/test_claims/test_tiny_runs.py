@@ -60,6 +60,6 @@ def test_all_arms_run_and_are_judged(name: str, monkeypatch: pytest.MonkeyPatch)
         numbers = [value for value in quantities.values() if isinstance(value, int | float)]
         assert all(map(math.isfinite, numbers))
         runs[arm] = [quantities, quantities]
-    outcome = claim.judge(runs, has_colour=True)
+    outcome = claim.judge(runs, colour_images=1)
     assert [s.name for s in outcome.statements] == list(claim.card.statements)
     assert {view.y for view in outcome.views} == set(claim.curves)
