@@ -5,7 +5,7 @@ where its condition holds: what the paper's effect needs (over-fitting, an ascen
 chance, a bound that bites, arms that learn equally) is measured in the same runs, and a run without
 it says nothing about the statement. Conditions and figures are judged by means over seeds. A
 statement that is not reproduced says whose fault that is: not testable at this scale, set-up
-differs, or contradicts the paper.
+differs, or, for a reason that its card names, contradicts the paper.
 Outcomes that were recorded lie in outcomes/, NAME.json and (of `--full`) NAME-full.json.
 """
 
@@ -40,6 +40,6 @@ def list_statements() -> list[dict[str, str]]:
             tested = [outcome for outcome in outcomes if outcome.name == part]
             row["verdict"] = "; full: ".join(outcome.verdict for outcome in tested)
             faults = dict.fromkeys(outcome.fault for outcome in tested if outcome.fault)
-            reason = f": {statement.fault_reason}" if faults and statement.fault_reason else ""
+            reason = f": {statement.fault_reason}" if faults else ""
             rows.append(row | {"fault of a miss": "; ".join(faults) + reason})
     return rows

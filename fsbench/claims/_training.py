@@ -2,7 +2,7 @@
 
 The digits of scikit-learn, 1,797 grey images of ten classes (Alpaydin and Kaynak, Optical
 Recognition of Handwritten Digits, UCI 1998, CC BY 4.0), need no download. Networks reach 96 to 98 %
-on them, which leaves no room for a gain, so most claims give a part of the training images a wrong
+on them, which leaves no room for a gain; `swr_bounds` gives a part of the training images a wrong
 label, which makes over-fitting visible. Of ten classes of TinyImageNet, where they are on disk, few
 images are learned by heart, and accuracies on others stay far below 100 %.
 
@@ -40,7 +40,7 @@ SIDE, COLOUR_SIDE, CLASSES = 8, 16, 10
 IMAGES, VALIDATION, COLOUR_VALIDATION = 1797, 360, 1000
 """Digits; digits and colour images for validation, the others are for training."""
 NOISE = 0.4
-"""Part of the training digits with a wrong label, in most claims."""
+"""Part of the training digits that get a wrong label in `swr_bounds`."""
 BATCH, LR = 32, 1e-3
 PLAIN = {
     "weight_decay": 0.0,
@@ -89,7 +89,8 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
     """Load colour images of 16 x 16 px: `images` for training, 1,000 for validation.
 
     They are training images of the ten TinyImageNet classes with the smallest hash of their name,
-    in an order set by the seed; decoded once into the cache. Raises DataError without TinyImageNet.
+    in an order set by the seed and by the number of images that are there; decoded once into the
+    cache. Raises DataError without TinyImageNet.
     """
     cache = cache_folder(None)
     listing = list_source("tinyimagenet", job.settings.data, cache)

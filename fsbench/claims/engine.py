@@ -97,6 +97,10 @@ class SeedMean(NamedTuple):
     def __format__(self, spec: str) -> str:
         return f"{self.mean:+{spec or '.2f'}} ± {self.error:{spec or '.2f'}}"
 
+    def show(self, spec: str = ".2f") -> str:
+        """Return mean ± error of a quantity that is no difference, so without a sign."""
+        return f"{self.mean:{spec}} ± {self.error:{spec}}"
+
     def judge(self, what: str, published: str = "above 0", spec: str = "") -> ClaimFigure:
         """Return the figure: reproduced if it is clear, direction only if it is above 0."""
         return judge(what, published, f"{self:{spec}}", self.is_clear, self.mean > 0)
@@ -199,7 +203,7 @@ class ClaimStatement(Frozen):
     colour: the colour images are needed; searched: the settings come from a search for the printed
     figures, so that agreement is no evidence and the statement stays not reproduced. fault: whose
     fault a miss is if the conditions hold; if one fails, it is that of the scale. fault_reason:
-    why, in one sentence.
+    what differs from the paper, or what contradicts it.
     """
 
     text: str
@@ -207,8 +211,8 @@ class ClaimStatement(Frozen):
     rule: str
     colour: bool = False
     searched: bool = False
-    fault: MissFault = "contradicts the paper"
-    fault_reason: str = ""
+    fault: MissFault = "set-up differs"
+    fault_reason: str
 
     def assess(
         self, name: str, judgements: Sequence[ClaimCondition | ClaimFigure]

@@ -48,7 +48,7 @@ def judge_methods(runs: Runs) -> Judgements:
             yield engine.judge(
                 f"signal {signal:g}: {column}",
                 f"{theirs:.1f} ± {spread:.1f}",
-                f"{ours.mean:.1f} ± {ours.error:.1f}",
+                ours.show(".1f"),
                 abs(theirs - ours.mean) <= 2 * (spread**2 + ours.error**2) ** 0.5,
                 (theirs - row[0][0]) * (ours.mean - baseline) > 0,
             )

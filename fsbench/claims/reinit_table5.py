@@ -58,7 +58,7 @@ def judge_penalties(runs: Runs) -> Judgements:
             yield engine.judge(
                 f"L2 {penalty:g}: {column}",
                 f"{theirs[i]:.2f}",
-                f"{ours.mean:.3f} ± {ours.error:.3f}",
+                ours.show(".3f"),
                 abs(ours.mean - theirs[i]) <= 2 * error + HALF_DIGIT,
                 measured.mean * (theirs[i] - PUBLISHED[BASELINE][j]) > 0
                 and abs(measured.mean) > 2 * measured.error,

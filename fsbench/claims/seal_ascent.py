@@ -1,6 +1,7 @@
 """Forgetting in SEAL: training accuracy falls to chance in the ascent and recovers."""
 
 from collections.abc import Sequence
+from statistics import mean
 from typing import Any
 
 from fsbench.claims import _training, engine
@@ -17,13 +18,21 @@ ACCURACY = "training accuracy (%)"
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
-    """Train with an arm's strength S; measure the training accuracy (%) of every epoch."""
+    """Train with an arm's strength S; measure the training accuracy (%) of every epoch.
+
+    before 2, low 2, end 2 and on: that of the moments of generation 2 and on.
+    """
     epochs = FULL_EPOCHS if job.settings.full else EPOCHS
     recipe = build_seal_recipe("seal", epochs, job.seed)
     if job.arm == LONG:
         recipe = lengthen_ascent(recipe, IMAGES)
     run = _training.train_once(recipe, _training.load_digits_source(job.seed, IMAGES))
-    return {**measure_ascent(recipe, IMAGES), ACCURACY: run.train}
+    moments = {
+        f"{moment} {generation}": accuracy
+        for generation in range(2, GENERATIONS + 1)
+        for moment, accuracy in extract_moments(run.train, generation, GENERATIONS).items()
+    }
+    return {**measure_ascent(recipe, IMAGES), **moments, ACCURACY: run.train}
 
 
 def build_seal_recipe(method: str, epochs: int, seed: int) -> Recipe:
@@ -59,11 +68,15 @@ def measure_papers_ascent() -> dict[str, float]:
     return measure_ascent(registry.load_recipe("paper/seal"), PAPERS_IMAGES)
 
 
-def extract_moments(trace: Sequence[float], generation: int) -> tuple[float, float, float]:
-    """Return the accuracy before an ascent, in its last epoch, and at the generation's end."""
-    epochs = len(trace) // GENERATIONS
-    start = generation * epochs
-    return trace[start - 1], trace[start + epochs // 4 - 1], trace[start + epochs - 1]
+def extract_moments(trace: Sequence[float], generation: int, generations: int) -> dict[str, float]:
+    """Return the accuracy in the last epoch before an ascent, of it (low) and of the generation.
+
+    trace: accuracy of every epoch of all generations; generation: from 2.
+    """
+    epochs = len(trace) // generations
+    start = (generation - 1) * epochs
+    last = {"before": start, "low": start + epochs // 4, "end": start + epochs}
+    return {moment: trace[epoch - 1] for moment, epoch in last.items()}
 
 
 def judge_generations(runs: Runs) -> Judgements:
@@ -72,25 +85,28 @@ def judge_generations(runs: Runs) -> Judgements:
     yield runs.require(what, "ratio", PAPERS, LEAST_RATIO, "")
     what, least = "S times the sum of the rates over an ascent", measure_papers_ascent()["length"]
     yield runs.require(what, "length", PAPERS, least, "")
-    trace = engine.average(runs.collect(ACCURACY, PAPERS))
-    moments = [extract_moments(trace, generation) for generation in range(1, GENERATIONS)]
-    starts = [before for before, _, _ in moments]
-    what, least = "training accuracy before an ascent", engine.FITTED
-    yield engine.require(what, "at least", least, [min(starts)])
-    for generation, (before, low, after) in enumerate(moments, 2):
+    generations = range(2, GENERATIONS + 1)
+    starts = [runs.collect(f"before {generation}", PAPERS) for generation in generations]
+    what = "training accuracy before an ascent"
+    yield engine.require(what, "at least", engine.FITTED, min(starts, key=mean))
+    for generation in generations:
+        before, low, end = (
+            runs.compare(f"{moment} {generation}", PAPERS) for moment in ("before", "low", "end")
+        )
         yield engine.judge(
             f"generation {generation}: accuracy after the ascent",
             "completely random",
-            f"{low:.1f} % (before {before:.1f} %, chance {CHANCE:.0f} %)",
-            low <= 2 * CHANCE,
-            low <= before / 2,
+            f"{low.show('.1f')} % (before {before.show('.1f')} %, chance {CHANCE:.0f} %)",
+            low.mean <= 2 * CHANCE,
+            low.mean <= before.mean / 2,
         )
+        fall, rise = before.mean - low.mean, end.mean - low.mean
         yield engine.judge(
             f"generation {generation}: accuracy at its end",
             "trained again",
-            f"{after:.1f} %",
-            low < before and after >= before - 5,
-            low < before and after - low >= (before - low) / 2,
+            f"{end.show('.1f')} %",
+            fall > 0 and rise >= fall - 5,
+            fall > 0 and rise >= fall / 2,
         )
 
 

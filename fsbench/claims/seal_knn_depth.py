@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
 from tempfile import TemporaryDirectory
 
 from fsbench.backbones import load_classifier
 from fsbench.claims import _training, engine, seal_ascent
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Judgements, Runs, SeedMean
-from fsbench.claims.seal_ascent import GENERATIONS
 from fsbench.core.io import cache_folder
-from fsbench.core.specs import SourceSubset
 from fsbench.data.loading import load_source
 from fsbench.data.source import SourceDataset
 from pretrain.recipes import registry
@@ -19,11 +16,10 @@ from pretrain.training.loop import train_recipe
 from protocols.analyses.knn_depth import probe_blocks
 
 EPOCHS, IMAGES = 16, 500
-FULL_SOURCE, FULL_SUBSET = "tinyimagenet", SourceSubset(classes=50, images_per_class=250)
-FULL_FIELDS: dict[str, object] = {"plan.rounds": GENERATIONS, "plan.epochs": 40}
-"""Fields of the paper's recipes that the full run changes."""
 RECIPES = {"normal": "paper/normal_long", "llf": "paper/llf", "seal": "paper/seal"}
-"""The paper's recipe by method; a full run is a shorter one of them."""
+"""The paper's recipe by method."""
+FULL_FIELDS: dict[str, object] = {"plan.rounds": 2}
+"""Fields of the paper's recipes that the full run changes."""
 BLOCKS, EARLY = 4, 1
 """Blocks of the network, and index of the last one before the threshold."""
 PUBLISHED = {"llf": 18.54, "normal": 25.04}
@@ -47,22 +43,22 @@ def measure(job: ClaimJob) -> dict[str, object]:
         network = load_classifier(f"run:{out}", device=job.settings.device)
         probes = probe_blocks(network, source.train, source.val)
         train = _training.read_accuracies(out).train
+    rounds = chosen.plan.rounds
+    moments = [seal_ascent.extract_moments(train, g, rounds) for g in range(2, rounds + 1)]
     return {
         PROBE: [100 * float(accuracy) for accuracy in probes.accuracies],
         "depth": float(probes.depths.mean()),
         "fit": train[-1],
-        "low": max(seal_ascent.extract_moments(train, g)[1] for g in range(1, GENERATIONS)),
+        "low": max(moment["low"] for moment in moments),
         "chance": 100 / source.n_classes,
     }
 
 
 def prepare_full(job: ClaimJob) -> tuple[Recipe, SourceDataset]:
-    """Return the paper's recipe under the shorter plan, and its images."""
-    fields = {**FULL_FIELDS, "seed": job.seed, "source": FULL_SOURCE, "source_subset": FULL_SUBSET}
-    chosen = registry.load_recipe(RECIPES[job.arm]).replace(fields)
-    roots, side = job.settings.data, chosen.input_size
-    source = load_source(FULL_SOURCE, roots, cache_folder(None), side, subset=FULL_SUBSET)
-    return chosen, source
+    """Return the paper's recipe with fewer generations, and its images."""
+    chosen = registry.load_recipe(RECIPES[job.arm]).replace({**FULL_FIELDS, "seed": job.seed})
+    roots, cache = job.settings.data, cache_folder(None)
+    return chosen, load_source(chosen.source, roots, cache, chosen.input_size)
 
 
 def judge_probes(runs: Runs) -> Judgements:
@@ -79,10 +75,11 @@ def judge_probes(runs: Runs) -> Judgements:
         yield engine.judge(what, f"{theirs:+.2f}", f"{lead}", lead.mean >= theirs, lead.mean > 0)
     for block in (block for block in range(BLOCKS) if block != EARLY):
         leads = [engine.compare_pairs(probes["seal"][block], probes[m][block]) for m in PUBLISHED]
-        ours = ", ".join(f"{name} {mean(values[block]):.1f}" for name, values in probes.items())
+        means = {name: engine.average_seeds(values[block]) for name, values in probes.items()}
+        ours = ", ".join(f"{name} {value.show('.1f')}" for name, value in means.items())
         yield judge_leads(f"block {block + 1}: accuracy (%)", "seal highest", ours, leads)
     leads = [runs.compare("depth", "llf", "seal"), runs.compare("depth", "normal", "llf")]
-    ours = ", ".join(f"{name} {mean(runs.collect('depth', name)):.2f}" for name in probes)
+    ours = ", ".join(f"{name} {runs.compare('depth', name).show()}" for name in probes)
     yield judge_leads("mean prediction depth (blocks)", "seal < llf < normal", ours, leads)
 
 

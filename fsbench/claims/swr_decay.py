@@ -1,7 +1,6 @@
 """Soft weight rescaling with learning-rate decay: norms collapse unless they are re-anchored."""
 
 from collections.abc import Sequence
-from statistics import mean, stdev
 from typing import Any
 
 from fsbench.claims import _training, engine
@@ -50,14 +49,14 @@ def judge_growth(runs: Runs) -> Judgements:
     for method, least in GROWN.items():
         arm = (DIGITS, method)
         yield runs.require(f"{method}: growth until the first drop", "early growth", arm, least)
-        kept, swr = (runs.collect("kept", (DIGITS, name)) for name in (method, "SWR"))
-        falls, growth = method == "SWR", mean(kept)
+        kept, swr = (runs.compare("kept", (DIGITS, name)) for name in (method, "SWR"))
+        falls = method == "SWR"
         yield engine.judge(
             f"{method}: growth of the norm kept",
             "drops toward 0" if falls else "no drop",
-            f"{growth:.2f} ± {stdev(kept):.2f}",
-            growth <= 0.5 if falls else growth >= 0.95,
-            growth < 1 if falls else growth > mean(swr),
+            kept.show(),
+            kept.mean <= 0.5 if falls else kept.mean >= 0.95,
+            kept.mean < 1 if falls else kept.mean > swr.mean,
         )
 
 

@@ -96,14 +96,14 @@ def judge_theorem(runs: Runs) -> Judgements:
         what = f"{network}, with correction: predictions kept, least"
         yield engine.judge(what, "100 %", f"{100 * share:.1f} %", share == 1)
     for network in THEOREM:
-        before = mean(runs.collect("last", network))
+        before = runs.collect("last", network)
         after = list(zip(*runs.collect("after without", network), strict=True))
         rises = [engine.compare_pairs(b, a) for a, b in pairwise(after)]
-        falls = mean(after[-1]) < before
+        falls = mean(after[-1]) < mean(before)
         yield engine.judge(
             f"{network}, without: accuracy from c = {SCALES[0]} to {SCALES[-1]}",
             "declines",
-            " ".join(f"{value:.1f}" for value in (before, *map(mean, after))),
+            ", ".join(engine.average_seeds(values).show(".1f") for values in (before, *after)),
             falls and all(rise.mean <= rise.error for rise in rises),
             falls,
         )
@@ -119,7 +119,7 @@ def judge_gain(runs: Runs) -> Judgements:
         yield engine.judge(
             f"{correction} correction: gain by training on",
             "above 0 at every c",
-            ", ".join(f"{gain.mean:+.2f}" for gain in gains),
+            ", ".join(map(format, gains)),
             all(gain.is_clear for gain in gains),
             all(gain.mean > 0 for gain in gains),
         )

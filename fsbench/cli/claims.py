@@ -119,5 +119,5 @@ def show_outcome(name: str, outcome: "ClaimOutcome") -> None:
         typer.echo(f"verdict: {statement.verdict}\nreason: {statement.reason}")
         if statement.fault:
             because = card.statements[statement.name].fault_reason
-            typer.echo(f"fault of a miss: {statement.fault}{because and f': {because}'}")
+            typer.echo(f"fault of a miss: {statement.fault}: {because}")
     typer.echo("\n".join(["", OVERALL, *outcome.notes]))

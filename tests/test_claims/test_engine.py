@@ -48,7 +48,7 @@ def test_the_verdict_from_figures_conditions_and_a_search(
     ]
     outcome = make_statement().assess("x", figures)
     assert outcome.verdict == verdict
-    assert outcome.fault == (None if verdict == "reproduced" else "contradicts the paper")
+    assert outcome.fault == (None if verdict == "reproduced" else "set-up differs")
     assert outcome.reason.startswith(f"{reproduced} of {len(figures)} figures reproduced")
     assert failed == 0 or outcome.reason.endswith("; not reproduced: x: 2 (published 1)")
     condition = ClaimCondition(what="training accuracy", required="99 %", ours="98 %", holds=False)
@@ -56,8 +56,8 @@ def test_the_verdict_from_figures_conditions_and_a_search(
     assert outcome.verdict == "not testable here"
     assert outcome.reason == "training accuracy: 98 %, required 99 %"
     assert outcome.fault == "not testable at this scale"
-    outcome = make_statement(fault="set-up differs").assess("x", figures)
-    assert outcome.fault == (None if verdict == "reproduced" else "set-up differs")
+    outcome = make_statement(fault="contradicts the paper").assess("x", figures)
+    assert outcome.fault == (None if verdict == "reproduced" else "contradicts the paper")
     outcome = make_statement(searched=True).assess("x", figures)
     assert outcome.verdict == "not reproduced"
     assert f"(alone: {verdict})" in outcome.reason
@@ -91,7 +91,7 @@ def test_the_paired_difference_by_hand() -> None:
     """Differences 1, 2, 3: mean 2, deviation 1, error 1 / sqrt(3)."""
     gain = engine.compare_pairs([2, 4, 6], [1, 2, 3])
     assert gain == pytest.approx((2, 3**-0.5))
-    assert f"{gain} {gain:.1f}" == "+2.00 ± 0.58 +2.0 ± 0.6"
+    assert f"{gain} {gain:.1f} {gain.show('.1f')}" == "+2.00 ± 0.58 +2.0 ± 0.6 2.0 ± 0.6"
     assert [SeedMean(1, error).is_clear for error in (0.4, 0.6)] == [True, False]
 
 

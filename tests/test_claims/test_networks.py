@@ -11,7 +11,6 @@ from fsbench.claims import nio_gradcosine, seal_ascent, seal_knn_depth, wc_weigh
 from fsbench.claims.engine import ClaimJob, ClaimSettings
 from fsbench.claims.wc_weights import ARMS, BOUND, FIRST
 from fsbench.core import seeding
-from fsbench.core.specs import SourceSubset
 from pretrain.bases import init_scales
 from protocols.analyses.weight_percentiles import WeightSpread
 
@@ -83,24 +82,25 @@ def test_seal_has_the_papers_ratio_and_all_else_is_that_of_the_control() -> None
 
 def test_the_moments_of_a_generation() -> None:
     trace = [float(epoch) for epoch in range(48)]
-    assert seal_ascent.extract_moments(trace, 1) == (15, 19, 31)
-    assert seal_ascent.extract_moments(trace, 2) == (31, 35, 47)
+    for generation, generations, expected in ((2, 3, (15, 19, 31)), (2, 2, (23, 29, 47))):
+        moments = seal_ascent.extract_moments(trace, generation, generations)
+        assert moments == dict(zip(("before", "low", "end"), expected, strict=True))
 
 
-def test_the_full_run_shortens_the_papers_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a source that is generated: 2 classes of the toy source, then a small network."""
-    monkeypatch.setattr(seal_knn_depth, "FULL_SOURCE", "toy_source")
-    monkeypatch.setattr(seal_knn_depth, "FULL_SUBSET", SourceSubset(classes=2, images_per_class=32))
+def test_the_full_run_has_the_papers_recipes_and_ascent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a source that is generated, then with a small network."""
+    monkeypatch.setitem(seal_knn_depth.FULL_FIELDS, "source", "toy_source")
     job = ClaimJob("seal", 100, ClaimSettings(full=True))
     recipe, source = seal_knn_depth.prepare_full(job)
-    assert (recipe.plan.rounds, recipe.plan.epochs, recipe.seed) == (3, 40, 100)
-    assert (recipe.architecture, len(source.train)) == ("seal_resnet50", 64)
-    assert seal_ascent.measure_ascent(recipe, 64)["ratio"] == pytest.approx(164.5, abs=0.1)
+    assert (recipe.plan.rounds, recipe.plan.epochs, recipe.seed) == (2, 160, 100)
+    assert (recipe.architecture, len(source.train)) == ("seal_resnet50", 3000)
+    measured = seal_ascent.measure_ascent(recipe, seal_ascent.PAPERS_IMAGES)
+    assert measured["length"] == pytest.approx(PAPERS_ASCENT)
     small = {"architecture": "toy_resnet", "input_size": 16, "plan.epochs": 4}
-    for name, value in small.items():
+    for name, value in {**small, "plan.epoch_images": 64}.items():
         monkeypatch.setitem(seal_knn_depth.FULL_FIELDS, name, value)
     run: Any = seal_knn_depth.measure(job)
-    assert (len(run["accuracy of the probe (%)"]), run["chance"]) == (4, 50)
+    assert (len(run["accuracy of the probe (%)"]), run["chance"]) == (4, 5)
 
 
 def test_quantities_of_weights_by_hand() -> None:

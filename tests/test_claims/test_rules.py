@@ -34,6 +34,8 @@ SWR = {"largest share": 1.0, "late growth": 0.1, "mean test": 97.0, "fit": 99.0}
 SWR |= {"mean balance": 0.9, "imbalance": 0.1}
 VANILLA = {"least share": 1.0, "late growth": 2.0, "mean test": 96.0, "fit": 99.0}
 VANILLA |= {"mean balance": 0.8, "imbalance": 1.0}
+ASCENTS = {"ratio": 150.0, "length": 9.44, "before 2": 99.0, "low 2": 20.0, "end 2": 99.0}
+ASCENTS |= {"before 3": 99.0, "low 3": 20.0, "end 3": 94.0}
 DECAY = {"vanilla": (1.0, 0.0), "SWR": (0.5, 90.0), "SWR + re-init": (0.95, 92.0)}
 THEOREM = {"last": 90.0, "same with": [1.0] * 5, "after without": [80, 70, 50, 30, 10]}
 STAGES = {"first fit": 99.0, "last fit": 99.0, "drop": 1.0}
@@ -42,12 +44,6 @@ PLAIN_WEIGHTS = {"start": [0.1] * 9, "fit": 95.0, "largest": 2.0, "peak": 2 / BO
 PLAIN_WEIGHTS |= {"dead": 50.0, "later": 30.0, "width": 0.2}
 WC_WEIGHTS = {"start": [0.1] * 9, "fit": 95.0, "largest": 1.0, "peak": 1 / BOUND}
 WC_WEIGHTS |= {"dead": 20.0, "later": 25.0, "width": 0.4}
-
-
-def trace(low: float, after: float = 99.0, first: float = 99.0) -> list[float]:
-    """Return accuracies of three generations of 16 epochs; low, after: of the third."""
-    second = [50.0, 50, 50, 20] + [99.0] * 12
-    return [first] * 16 + second + [50.0, 50, 50, low] + [after] * 12
 
 
 QUANTITIES: dict[str, Mapping[Any, Mapping[str, Any]]] = {
@@ -63,9 +59,7 @@ QUANTITIES: dict[str, Mapping[Any, Mapping[str, Any]]] = {
         for column, row in reinit_table5.PUBLISHED.items()
         for penalty, accuracy in zip(reinit_table5.PENALTIES, row, strict=True)
     },
-    "seal_ascent": {
-        PAPERS: {"training accuracy (%)": trace(20.0, 94.0), "ratio": 150.0, "length": 9.44}
-    },
+    "seal_ascent": {PAPERS: ASCENTS},
     "seal_knn_depth": {
         name: {"accuracy of the probe (%)": y, "depth": d, "fit": 99.0, "low": 20.0, "chance": 10}
         for name, (y, d) in PROBES.items()
@@ -141,7 +135,7 @@ def test_without_colour_images_their_statements_are_not_testable(name: str) -> N
 DIRECTION, NOT = "direction only", "not reproduced"
 REANCHORED = "SWR + re-init"
 BN, RAISED = ("with BN", "gc"), ("with BN", "gc_gn_sqrt")
-PROBE, TRACE = "accuracy of the probe (%)", "training accuracy (%)"
+PROBE = "accuracy of the probe (%)"
 LEAD = "block 2: seal -"
 COMPARABLE = {f"comparable to {other}": NOT for other in ("L2 Init", "L2", "S&P", "head reset")}
 FALL_AND_RETURN = ("3: accuracy after", "3: accuracy at its end")
@@ -187,10 +181,11 @@ CHANGES: dict[str, list[tuple[Any, dict[str, Any], dict[str, Any]]]] = {
         (("Baseline", 0.01), {"fit": 50.0}, {}),
     ],
     "seal_ascent": [
-        (PAPERS, {TRACE: trace(49.0, 75.0)}, dict.fromkeys(FALL_AND_RETURN, DIRECTION)),
-        (PAPERS, {TRACE: trace(50.0, 60.0)}, dict.fromkeys(FALL_AND_RETURN, NOT)),
-        (PAPERS, {TRACE: trace(99.0, 99.0)}, dict.fromkeys(FALL_AND_RETURN, NOT)),
-        (PAPERS, {TRACE: trace(20.0, 94.0, first=98.0)}, {"before an ascent": False}),
+        (PAPERS, {"low 3": (5.0, 35.0)}, {}),
+        (PAPERS, {"low 3": 49.0, "end 3": 75.0}, dict.fromkeys(FALL_AND_RETURN, DIRECTION)),
+        (PAPERS, {"low 3": 50.0, "end 3": 60.0}, dict.fromkeys(FALL_AND_RETURN, NOT)),
+        (PAPERS, {"low 3": 99.0, "end 3": 99.0}, dict.fromkeys(FALL_AND_RETURN, NOT)),
+        (PAPERS, {"before 2": (97.9, 100.0)}, {"before an ascent": False}),
         (PAPERS, {"ratio": 149.0}, {"descent / ascent": False}),
         (PAPERS, {"length": 9.0}, {"S times the sum": False}),
     ],
@@ -305,3 +300,20 @@ def test_a_change_moves_these_verdicts_alone(
         [what] = [what for what in moved if part in what]
         assert moved.pop(what) == verdict
     assert not moved
+
+
+@pytest.mark.parametrize(
+    ("name", "arm", "changes", "text"),
+    [
+        ("seal_ascent", PAPERS, {"end 3": (90.0, 98.0)}, "94.0 ± 4.0 %"),
+        ("seal_knn_depth", "seal", {"depth": (0.1, 0.5)}, "seal 0.30 ± 0.20"),
+        ("swr_decay", (DIGITS, "SWR"), {"kept": (0.1, 0.5)}, "0.30 ± 0.20"),
+        ("swr_figure1", GAIN, {"later with": ([96.0] * 5, [97.0] * 5)}, "+1.50 ± 0.50"),
+    ],
+)
+def test_figures_show_the_error_of_the_mean(
+    name: str, arm: Any, changes: dict[str, Any], text: str
+) -> None:
+    """Half the difference of two seeds; the deviation is larger by sqrt(2)."""
+    figures = [f.ours for s in judge(name, arm, changes).statements for f in s.figures]
+    assert sum(text in ours for ours in figures) == 1
