@@ -183,7 +183,7 @@ class Accelerator(NamedTuple):
 
 
 H100 = Accelerator(rate=40e12, call=20e-6)
-"""Assumed, not measured: a twelfth of the TF32 peak (495e12), and the pace of Python and CUDA."""
+"""Assumed, not measured: 1/12 of the TF32 peak, .6 of the FP32 peak; pace of Python and CUDA."""
 
 
 @cache
