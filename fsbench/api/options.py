@@ -376,11 +376,9 @@ class SubmitOptions(ReferenceOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(Machine):
-    """Folders and machine of a sweep; runs/, results/ and jobs/ lie in `output`."""
+    """Folders and machine of a sweep; runs/ and results/ lie in `output`."""
 
-    output: Path = option(
-        Path("sweep"), "Output", "Folder of runs, results and the state of jobs.", "-o"
-    )
+    output: Path = option(Path("sweep"), "Output", "Folder of runs and results.", "-o")
     board: Path | None = option(
         None, "Output", "Folder of the board that `submit` adds to; its entries count as done."
     )

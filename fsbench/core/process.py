@@ -3,6 +3,7 @@
 On SIGTERM and SIGINT work stops where it can continue; a second signal stops training at once.
 """
 
+import gc
 import io
 import os
 import platform
@@ -39,6 +40,15 @@ def reset_peak_memory(device: str) -> None:
     else:
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # man 5 proc
+
+
+def free_gpu_memory() -> None:
+    """Give back what torch reserves on GPUs for its next tensors, which other processes lack."""
+    import torch
+
+    if torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def read_fact(path: str, pattern: str) -> str:

@@ -36,6 +36,13 @@ class TrainingJob(Job):
         return name_run(self.recipe)
 
     @cached_property
+    def plain(self) -> Recipe:
+        """The recipe that tells its cost: without methods, of a meta-learner itself; at seed 0."""
+        is_meta = self.recipe.loader == "episodes"
+        plain = self.recipe if is_meta else registry.control_recipe(self.recipe)
+        return plain.replace({"seed": 0})
+
+    @cached_property
     def sizes(self) -> Sizes:
         return self.recipe.input_size, registry.evaluation_size(self.recipe.name)
 

@@ -19,65 +19,11 @@ from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, read_outline
-from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import FORWARD_SHARE, estimate_training
 
-
-@cache
-def time_pass(model: ModelOptions, size: int, device: str) -> float:
-    (parsed,) = parse_models(model)
-    return seconds_per_image(parsed.load(device), size, device)
-
-
-class CostModel:
-    """Estimates of jobs on one device of this machine, each computed once."""
-
-    def __init__(self, options: SweepOptions) -> None:
-        self.options, self.device = options, process.resolve_device(options.device)
-        self.runs: dict[str, WorkEstimate] = {}
-        self.extracted: set[tuple[str, str, int]] = set()
-
-    def estimate(self, job: Job) -> float:
-        """Return the seconds of a training, or of affine tuning and features not yet extracted."""
-        if isinstance(job, TrainingJob):
-            return self.train(job).seconds
-        if not isinstance(job, EvaluationJob | FeaturesJob):
-            return 0.0
-        passes = sum(self.count_passes(job, task) for task in job.tasks.images)
-        size = next(iter(job.tasks.specs.values())).image.input_size
-        native = job.backbone.sizes[0] or size
-        return self.forward(job.backbone, native) * passes * (size / native) ** 2
-
-    def train(self, run: TrainingJob) -> WorkEstimate:
-        """Estimate a whole run; recipes that differ in seed and methods cost the same."""
-        if run.key not in self.runs:  # every evaluation of the run asks
-            recipe = run.recipe
-            plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
-            key = plain.replace({"seed": 0}).digest()
-            if key not in self.runs:
-                outline = read_outline(recipe, self.options)
-                self.runs[key] = estimate_training(plain, outline, self.device)
-            self.runs[run.key] = self.runs[key]
-        return self.runs[run.key]
-
-    def forward(self, backbone: SweepBackbone, size: int) -> float:
-        """Return the seconds of one image of this side (px); of a run at its own resolution."""
-        if isinstance(backbone, TrainingJob):
-            run = self.train(backbone)
-            return run.seconds * FORWARD_SHARE / (run.steps * backbone.recipe.batch_size)
-        return time_pass(backbone.model, size, self.device)
-
-    def count_passes(self, job: EvaluationJob | FeaturesJob, task: TaskId) -> float:
-        """Return the forward passes (of one image) of a task."""
-        spec, record = job.tasks.specs[task], job.tasks.images[task]
-        if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
-            e, n = spec.episode, job.tasks.request.n_episodes
-            steps = spec.head.epochs * e.n_way * e.k_shot / FORWARD_SHARE
-            return n * (steps + e.n_way * e.n_query)
-        key = (job.backbone.title, record.identity, spec.image.input_size)
-        is_new = key not in self.extracted
-        self.extracted.add(key)
-        return float(sum(record.class_counts)) if is_new else 0.0
+Features = tuple[str, str, int]
+"""Title of a backbone, identity of images and their size (px)."""
 
 
 def estimate_costs(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
@@ -87,7 +33,55 @@ def estimate_costs(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
     """
     if options.engine != "processes":
         return plan
-    devices = {job.key: plan.options_of(job, options).device for job in plan.missing}
-    costs = {device: CostModel(replace(options, device=device)) for device in {*devices.values()}}
-    seconds = {job.key: round(costs[devices[job.key]].estimate(job)) for job in plan.missing}
+    seconds, extracted = dict[str, int](), set[Features]()
+    for job in plan.missing:
+        name = options.device if plan.share_of(job) or not plan.gpus else "cpu"
+        on_device = replace(options, device=process.resolve_device(name))
+        seconds[job.key] = round(estimate_job(job, on_device, extracted))
+    process.free_gpu_memory()
     return replace(plan, seconds=seconds)
+
+
+def estimate_job(job: Job, options: SweepOptions, extracted: set[Features]) -> float:
+    """Return the seconds of a training, or of affine tuning and of features not yet `extracted`."""
+    if isinstance(job, TrainingJob):
+        return time_training(job.plain, options).seconds
+    if not isinstance(job, EvaluationJob | FeaturesJob):
+        return 0.0
+    passes = sum(count_passes(job, task, extracted) for task in job.tasks.images)
+    size = next(iter(job.tasks.specs.values())).image.input_size
+    native = job.backbone.sizes[0] or size
+    return time_pass(job.backbone, native, options) * passes * (size / native) ** 2
+
+
+@cache
+def time_training(plain: Recipe, options: SweepOptions) -> WorkEstimate:
+    return estimate_training(plain, read_outline(plain, options), options.device)
+
+
+def time_pass(backbone: SweepBackbone, size: int, options: SweepOptions) -> float:
+    """Return the seconds of one image of this side (px); of a run at its own resolution."""
+    if isinstance(backbone, TrainingJob):
+        run = time_training(backbone.plain, options)
+        return run.seconds * FORWARD_SHARE / (run.steps * backbone.recipe.batch_size)
+    return time_model(backbone.model, size, options.device)
+
+
+@cache
+def time_model(model: ModelOptions, size: int, device: str) -> float:
+    (parsed,) = parse_models(model)
+    return seconds_per_image(parsed.load(device), size, device)
+
+
+def count_passes(job: EvaluationJob | FeaturesJob, task: TaskId, extracted: set[Features]) -> float:
+    """Return the forward passes (of one image) of a task, whose features are `extracted` then."""
+    spec, record = job.tasks.specs[task], job.tasks.images[task]
+    if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
+        e, n = spec.episode, job.tasks.request.n_episodes
+        steps = spec.head.epochs * e.n_way * e.k_shot / FORWARD_SHARE
+        return n * (steps + e.n_way * e.n_query)
+    features = job.backbone.title, record.identity, spec.image.input_size
+    if features in extracted:
+        return 0.0
+    extracted.add(features)
+    return float(sum(record.class_counts))

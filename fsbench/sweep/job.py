@@ -15,7 +15,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
-from fsbench.core.process import Stopped, raise_on_signals
+from fsbench.core.process import Stopped, free_gpu_memory, raise_on_signals
 from fsbench.core.registry import CODE
 from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots, SourceDataset
@@ -105,6 +105,8 @@ def run_job(methods: UserMethods, job: Job, options: SweepOptions) -> str:
         os._exit(stopped.exit_code)
     except (FsbenchError, OSError) as error:
         return f"{type(error).__name__}: {error}"
+    finally:
+        free_gpu_memory()
     return ""
 
 

@@ -20,7 +20,8 @@ class Workers(ThreadPoolExecutor):
     """Pool of `count` spawned processes, which end when the sweep that started them is gone.
 
     A thread waits for each process. A job whose process dies runs again in a new one, where a
-    training resumes. A process sees the GPUs that the options of its jobs name.
+    training resumes. A process sees the GPUs that the options of its jobs name. It ends after an
+    exception: where CUDA has failed once, it fails for all that follows in the process.
     """
 
     def __init__(self, count: int) -> None:
@@ -40,8 +41,11 @@ class Workers(ThreadPoolExecutor):
             idle = self.idle[visible]
             process = idle.pop() if idle else start_process(visible)
             call = process.submit(fn, *args, **kwargs)
-            if self.closed or not isinstance(call.exception(), BrokenProcessPool):
+            if (error := call.exception()) is None:
                 idle.append(process)
+            else:
+                process.shutdown()
+            if self.closed or not isinstance(error, BrokenProcessPool):
                 return call.result()
         raise FsbenchError(
             f"the process of the job died {TRIES} times, as it does for want of memory",

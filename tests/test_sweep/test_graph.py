@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import create_autospec
+from unittest.mock import Mock, create_autospec
 
 import pytest
 from safetensors.torch import save_file
@@ -15,12 +15,16 @@ from fsbench.api.request import EvaluationRequest
 from fsbench.backbones.features import FeatureStore
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
+from fsbench.core.progress import WorkEstimate
+from fsbench.sweep import costs
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.backbones import GivenBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob, index_results
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
+from fsbench.sweep.schedule import plan_sweep
 from fsbench.sweep.submission import SubmissionJob
 from leaderboard.store import Board
+from pretrain.recipes.recipe import Recipe
 
 RANDOM = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
@@ -157,6 +161,30 @@ def test_a_spec_is_made_once_and_a_result_compared_with_its_own_backbone_alone(
     index_results.cache_clear()
     assert set(find_done(jobs, options).done.values()) == {"not needed any more", "on the board"}
     assert [counted.call_count for counted in (spec, has_facts, entries)] == [5, 30, 1]
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda", "cuda:1", "cpu"])
+def test_an_estimate_times_every_job_on_its_device_and_gives_back_the_memory(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job without a share is timed on the CPU."""
+    empty_cache, timed = Mock(), dict[str, str]()
+
+    def note(recipe: Recipe, outline: object, on: str) -> WorkEstimate:
+        timed[recipe.name] = on
+        return WorkEstimate("", 1, steps=1)
+
+    monkeypatch.setattr(costs, "estimate_training", note)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.cuda.empty_cache", empty_cache)
+    for share in (1, 0):
+        file = read(sweep(tmp_path, gpus={"pretrain": share}, evaluate=[]))
+        options = make_options(tmp_path, f"out{share}", device=device)
+        costs.estimate_costs(plan_sweep(file, options), options)
+        expected = {"auto": "cuda:0", "cuda": "cuda:0"}.get(device, device) if share else "cpu"
+        assert timed == {"toy/normal": expected}
+    assert empty_cache.call_count == 2
 
 
 def test_one_extraction_feeds_all_heads_of_a_data_set(

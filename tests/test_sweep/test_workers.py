@@ -2,8 +2,10 @@
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from support.jobs import Fake
@@ -12,6 +14,7 @@ from support.sweep import make_options, wait_for_end
 from fsbench.api.options import SweepOptions
 from fsbench.sweep.engines import find_gpus
 from fsbench.sweep.graph import SweepPlan
+from fsbench.sweep.job import UserMethods, run_job
 from fsbench.sweep.schedule import run_jobs
 from fsbench.sweep.workers import Workers
 
@@ -47,6 +50,28 @@ def test_a_job_whose_process_dies_runs_again_and_is_named_at_the_second_death(
     out = make_options(tmp_path).output
     tries = [(out / f"{name}.tries").read_text().count("\n") for name in "abc"]
     assert tries == [2, 2, 1]
+
+
+def test_a_process_ends_after_an_exception_and_after_nothing_else(tmp_path: Path) -> None:
+    """An error of CUDA is an exception, and stays in its process."""
+    run(tmp_path, {"a": "", "b": "wrong", "c": "crash", "d": ""}, count=1)
+    out = make_options(tmp_path).output
+    first, second, third, fourth = ((out / f"{name}.tries").read_text() for name in "abcd")
+    assert first == second == third != fourth
+
+
+@pytest.mark.parametrize("does", ["", "wrong", "crash"])
+def test_a_job_gives_back_the_memory_of_its_gpu(
+    does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty_cache = Mock()
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.cuda.empty_cache", empty_cache)
+    options = make_options(tmp_path)
+    options.output.mkdir()
+    with suppress(ZeroDivisionError):
+        run_job(UserMethods(()), Fake(name="a", does=does), options)
+    empty_cache.assert_called_once_with()
 
 
 def test_a_process_sees_the_gpus_that_the_options_of_its_job_name() -> None:
