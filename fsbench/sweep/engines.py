@@ -9,16 +9,15 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
 
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.io import split_assignments
 from fsbench.core.specs import digest
-from fsbench.sweep.file import MOST_GPUS
+from fsbench.sweep.file import MOST_GPUS, GpuShares
 from fsbench.sweep.job import run_job
 from fsbench.sweep.workers import Workers
 
@@ -33,37 +32,47 @@ def make_engine(options: SweepOptions) -> Executor:
     """Return the executor of `options.engine`. Raise UsageError where it cannot be had."""
     if options.engine == "processes":
         return Workers(options.jobs)
-    return RayEngine() if options.engine == "ray" else SlurmEngine(options)
+    return RayEngine(options) if options.engine == "ray" else SlurmEngine(options)
 
 
-def find_gpus(options: SweepOptions) -> dict[str, float]:
+def find_gpus(options: SweepOptions, shares: GpuShares) -> dict[str, float]:
     """Return the GPUs that jobs share, as CUDA names them, and how many jobs fit on each.
 
-    Of SLURM, whose queue waits for GPUs, as many as a training may take, without a limit.
+    Of SLURM, whose queue waits for GPUs, as many as a training may take, without a limit. Raise
+    UsageError where no machine has as many as a job needs.
     """
     if not options.device.startswith(("auto", "cuda")):
         return {}
     if options.engine == "slurm":
         return dict.fromkeys(map(str, range(MOST_GPUS)), math.inf)
-    count = RayEngine().gpus if options.engine == "ray" else torch.cuda.device_count()
-    names = list(map(str, range(count)))
+    counts = RayEngine(options).gpus if options.engine == "ray" else [torch.cuda.device_count()]
+    names = list(map(str, range(sum(counts))))
     _, _, index = options.device.partition(":")
     if options.engine == "processes" and (visible := os.environ.get("CUDA_VISIBLE_DEVICES")):
-        names = visible.split(",")[:count]
-    return dict.fromkeys(names[int(index) :][:1] if index else names, 1.0)
+        names = visible.split(",")[: len(names)]
+    names = names[int(index) :][:1] if index else names
+    shares.check_machine(min(len(names), max(counts)))
+    return dict.fromkeys(names, 1.0)
 
 
 class RayEngine(Executor):
-    """The cluster of RAY_ADDRESS, else that of this machine; Ray repeats a job that died."""
+    """The cluster of RAY_ADDRESS, else that of this machine; Ray repeats a job that died.
 
-    def __init__(self) -> None:
+    gpus: of each node that has the threads of a job. Without such a node a job waits for ever.
+    """
+
+    def __init__(self, options: SweepOptions) -> None:
         try:
             import ray
         except ImportError as error:
             raise UsageError("Ray is not installed", fix=INSTALL) from error
         ray.init(ignore_reinit_error=True, log_to_driver=False)
-        self.ray, self.gpus = ray, int(ray.cluster_resources().get("GPU", 0))
-        self.remote = ray.remote(run_job)
+        self.ray, self.remote, threads = ray, ray.remote(run_job), options.threads or 1
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        self.gpus = [int(node.get("GPU", 0)) for node in nodes if node.get("CPU", 0) >= threads]
+        if not self.gpus:
+            fix = "give fewer --threads (bits depend on them), or add a larger node"
+            raise UsageError(f"no node of Ray has {threads} CPUs, as a job needs", fix=fix)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run `run_job` on a node with the threads and GPUs of its options, the last argument."""
@@ -76,18 +85,6 @@ class RayEngine(Executor):
         self.ray.shutdown()
 
 
-class ResumedCall:
-    """A call of `run_job` that submitit repeats when its time is over or its node is taken."""
-
-    def __call__(self, *args: Any) -> str:
-        return run_job(*args)
-
-    def checkpoint(self, *args: Any) -> Any:
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self, *args)
-
-
 class SlurmEngine(ThreadPoolExecutor):
     """SLURM through submitit; a thread waits for each job.
 
@@ -96,41 +93,53 @@ class SlurmEngine(ThreadPoolExecutor):
 
     def __init__(self, options: SweepOptions) -> None:
         try:
-            import submitit
+            from submitit import SlurmExecutor, helpers
+            from submitit.core.utils import UncompletedJobError
         except ImportError as error:
             raise UsageError("submitit is not installed", fix=INSTALL) from error
         super().__init__(options.jobs)
-        self.submitit, self.folder, self.closed = submitit, options.output / "slurm", False
-        self.settings: dict[str, Any] = dict(split_assignments(options.slurm, "NAME=VALUE"))
-        self.time = int(self.settings.pop("time", DAY))
+        self.helpers, self.error, self.closed = helpers, UncompletedJobError, False
         self.name = f"fsbench-{digest(str(options.output))[:12]}"
+        pairs = (text.partition("=") for text in options.slurm)
+        chosen = {name: value if equals else True for name, equals, value in pairs}
+        if not str(minutes := chosen.pop("time", DAY)).isdigit():
+            raise UsageError(f"--slurm time={minutes}", fix="write minutes, as time=1440 for a day")
         ask_slurm("sacct", "--noheader")  # which tells submitit that a job has ended
         self.cancel()
+        self.executor = SlurmExecutor(options.output / "slurm", max_num_timeout=TIMEOUTS)
+        self.executor.update_parameters(
+            job_name=self.name,
+            time=int(minutes),
+            stderr_to_stdout=True,
+            additional_parameters=chosen,
+        )
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Queue `run_job` for the threads and GPUs of its options, the last argument."""
-        executor = self.submitit.SlurmExecutor(self.folder, max_num_timeout=TIMEOUTS)
-        executor.update_parameters(
-            job_name=self.name,
-            time=self.time,
-            cpus_per_task=args[-1].threads,
-            gpus_per_node=math.ceil(args[-1].gpus) or None,
-            stderr_to_stdout=True,
-            additional_parameters=self.settings,
-        )
+        """Queue `run_job` for the threads and GPUs of its options, the last argument.
+
+        submitit repeats it when its time is over or its node is taken.
+        """
+        gpus = math.ceil(args[-1].gpus) or None
+        self.executor.update_parameters(cpus_per_task=args[-1].threads, gpus_per_node=gpus)
+        call = self.helpers.FunctionSequence()
+        call.add(run_job, *args)
         try:
-            return super().submit(self.wait_for, executor.submit(ResumedCall(), *args))
-        except self.submitit.core.utils.FailedJobError as error:
-            raise UsageError(f"SLURM refuses a job: {error}", fix="change --slurm") from error
+            return super().submit(self.wait_for, self.executor.submit(call))
+        except self.error as error:
+            fix = "change --slurm, or give --device cpu where the cluster has no GPUs"
+            raise UsageError(f"SLURM refuses a job: {error}", fix=fix) from error
 
     def wait_for(self, job: Any) -> Any:
         """Return the result of a job. Raise FsbenchError if it has none."""
-        while not (job.done() or self.closed):
+        while not job.done():
+            if self.closed:
+                raise CancelledError
             time.sleep(1)
-        if not job.paths.result_pickle.exists():
-            message = f"job {job.job_id} of SLURM ended as {job.state}"
-            raise FsbenchError(message, fix=f"see {job.paths.stdout}, and run the command again")
-        return job.result()
+        try:
+            return job.result()[0]
+        except self.error as error:
+            message = f"job {job.job_id} of SLURM has no result, its state is {job.state}"
+            raise FsbenchError(message, fix=f"see {job.paths.stdout}, and sweep again") from error
 
     def cancel(self) -> None:
         """Cancel all jobs of the sweep and wait for their ends."""

@@ -85,12 +85,12 @@ class GpuShares(Frozen):
             raise ValueError("heads fit on the device of their features: give 0 to both or neither")
         return self
 
-    def check_machine(self, gpus: float) -> None:
-        """Raise UsageError if a job needs more than these GPUs; without any, jobs use the CPU."""
+    def check_machine(self, gpus: int) -> None:
+        """Raise UsageError if a job needs more GPUs than a machine has; without any, the CPU."""
         if self.pretrain > max(1, gpus):
             raise UsageError(
-                f"`gpus` states {self.pretrain:g} for a training, and {gpus:g} can be used here",
-                fix=f"write `gpus: {{pretrain: {max(1, gpus):g}}}`, or add --engine slurm or ray",
+                f"`gpus` states {self.pretrain:g} for a training, and a machine has {gpus} to use",
+                fix=f"write `gpus: {{pretrain: {max(1, gpus)}}}`, or use --engine slurm or ray",
             )
 
 

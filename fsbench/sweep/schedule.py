@@ -93,7 +93,7 @@ def run_jobs(
 def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
     """Build the jobs of the file and compute which are done. Raise UsageError for too few GPUs."""
     RunContext.start(options if options.engine == "processes" else replace(options, device="cpu"))
-    file.gpus.check_machine(sum((gpus := find_gpus(options)).values()))
+    gpus = find_gpus(options, file.gpus)
     index_results.cache_clear()  # the board may have changed
     plan = replace(plan_jobs(file, options, report), gpus=gpus, shares=file.gpus)
     return find_done(plan, replace(options, progress=report))

@@ -3,16 +3,33 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from support import slurm
-from support.sweep import hashes, start, sweep, wait_for_training, write
+from support.jobs import Fake
+from support.sweep import hashes, make_options, start, sweep, wait_for_training, write
 
 from fsbench.api.options import SweepOptions
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.sweep import engines
+from fsbench.sweep.file import GpuShares
+from fsbench.sweep.job import UserMethods, run_job
+
+
+def test_a_time_limit_of_slurm_is_in_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitit = {name: Mock() for name in ("submitit", "submitit.core", "submitit.core.utils")}
+    monkeypatch.setattr(sys, "modules", sys.modules | submitit)
+    for time in ("time=24:00:00", "time"):
+        options = make_options(tmp_path, engine="slurm", slurm=(time,))
+        with pytest.raises(UsageError, match="write minutes"):
+            engines.make_engine(options)
 
 
 def test_an_engine_that_is_not_installed_is_an_error_with_the_fix(
@@ -26,6 +43,33 @@ def test_an_engine_that_is_not_installed_is_an_error_with_the_fix(
             engines.make_engine(SweepOptions(output=tmp_path, engine=engine))
     with pytest.raises(UsageError, match="where sbatch and sacct work"):
         engines.ask_slurm("sacct", "--noheader")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shares", "message"),
+    [
+        ([(8, 1), (8, 2)], {"pretrain": 2}, ""),
+        ([(8, 1), (8, 1)], {"pretrain": 2}, "2 for a training, and a machine has 1"),
+        ([(2, 2), (8, 1)], {"pretrain": 2}, "2 for a training, and a machine has 1"),
+        ([(8, 0), (2, 1)], {}, ""),
+        ([(2, 1), (2, 1)], {}, "no node of Ray has 4 CPUs"),
+    ],
+)
+def test_a_job_that_fits_on_no_node_of_ray_is_refused(
+    nodes: list[tuple[int, int]],
+    shares: dict[str, int],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nodes are pairs of CPUs and GPUs; jobs have 4 threads. Dead nodes do not count."""
+    alive = [{"Alive": True, "Resources": {"CPU": c, "GPU": g}} for c, g in nodes]
+    dead = {"Alive": False, "Resources": {"CPU": 99, "GPU": 99}}
+    ray = SimpleNamespace(init=Mock(), remote=Mock(), nodes=lambda: [*alive, dead])
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    options = SweepOptions(engine="ray", threads=4)
+    with pytest.raises(UsageError, match=message) if message else nullcontext():
+        gpus = engines.find_gpus(options, GpuShares.model_validate(shares))
+        assert len(gpus) == sum(gpus for cpus, gpus in nodes if cpus >= 4)
 
 
 @pytest.fixture
@@ -49,6 +93,26 @@ def cluster(tmp_path: Path) -> Iterator[slurm.Cluster]:
     folder.mkdir()
     with ExitStack() as stack:
         yield slurm.Cluster(folder, stack)
+
+
+@pytest.mark.slow
+def test_slurm_says_what_it_refuses_and_where_a_failed_job_wrote(
+    tmp_path: Path, cluster: slurm.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flag has no value; a job of two GPUs finds none, and one that ends has no result."""
+    options = make_options(tmp_path, threads=1, slurm=("exclusive", "time=5"))
+    options.output.mkdir()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of the job
+    with engines.SlurmEngine(options) as engine:
+        with pytest.raises(UsageError, match="--device cpu where the cluster has no GPUs"):
+            engine.submit(run_job, UserMethods(()), Fake(name="a"), replace(options, gpus=2))
+        done, dead = (
+            engine.submit(run_job, UserMethods(()), Fake(name=name, does=does), options)
+            for name, does in {"b": "", "c": "crash"}.items()
+        )
+        assert done.result() == ""
+        with pytest.raises(FsbenchError, match=r"has no result, .*\n.*see .*_0_log.out"):
+            dead.result()
 
 
 def check_kills(

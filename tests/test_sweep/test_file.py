@@ -78,5 +78,5 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
 def test_a_machine_with_too_few_gpus_is_an_error_with_the_fix() -> None:
     GpuShares().check_machine(0)
     GpuShares(pretrain=2).check_machine(2)
-    with pytest.raises(UsageError, match=r"2 for a training, and 1 can.*\n.*`gpus: {pretrain: 1}`"):
+    with pytest.raises(UsageError, match=r"and a machine has 1 .*\n.*`gpus: {pretrain: 1}`"):
         GpuShares(pretrain=2).check_machine(1)

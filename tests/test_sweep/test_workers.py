@@ -13,6 +13,7 @@ from support.sweep import make_options, wait_for_end
 
 from fsbench.api.options import SweepOptions
 from fsbench.sweep.engines import find_gpus
+from fsbench.sweep.file import GpuShares
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import UserMethods, run_job
 from fsbench.sweep.schedule import run_jobs
@@ -111,4 +112,4 @@ def test_gpus_to_share(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert find_gpus(SweepOptions(device=device)) == dict.fromkeys(expected, 1)
+    assert find_gpus(SweepOptions(device=device), GpuShares()) == dict.fromkeys(expected, 1)
