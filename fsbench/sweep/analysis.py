@@ -1,17 +1,15 @@
 """Job that runs the analyses of one block of the sweep file on one backbone."""
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar
 
-from fsbench.api.analyze import Analyzer, choose_analyses
-from fsbench.api.options import AnalysisOptions, Machine, SweepOptions
+from fsbench.api.analyze import AnalysisChoice, Analyzer
+from fsbench.api.options import AnalysisOptions, SweepOptions
 from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
 from fsbench.core.schema import Analysis
 from fsbench.results.names import ANALYSES
-from fsbench.sweep.backbones import SweepBackbone
-from fsbench.sweep.file import AnalysesBlock
+from fsbench.sweep.backbones import SweepBackbone, load_options
 from fsbench.sweep.job import Job
 from protocols.analyses import ANALYSES as REGISTRY
 
@@ -20,7 +18,7 @@ class AnalysisJob(Job):
     """Run analyses on one backbone's training images; analyses: name -> its settings."""
 
     KIND: ClassVar = "analyze"
-    share: ClassVar = "analyses"
+    share: str = "analyses"
     backbone: SweepBackbone
     analyses: dict[str, Any]
 
@@ -42,23 +40,17 @@ class AnalysisJob(Job):
         return all(item in recorded for item in settings.items())
 
     def run(self, options: SweepOptions) -> None:
-        models = self.backbone.models(options)
-        machine = {name: getattr(options, name) for name in Machine.declared()}
-        chosen = AnalysisOptions(what=(), **vars(models), **machine, yes=True)
+        chosen = AnalysisOptions(what=(), **load_options(self.backbone, options))
         Analyzer(chosen, options.results).analyze(self.analyses)
 
 
-def analysis_jobs(
-    block: AnalysesBlock, backbones: Iterable[SweepBackbone], report: Reporter
-) -> dict[str, AnalysisJob]:
-    """Return backbone -> its job; skip inapplicable analyses and log why. Raise UnknownName."""
-    chosen, jobs = choose_analyses(block), {}
-    for backbone in filter(block.selects, backbones):
-        lacking = {what: backbone.missing_part(REGISTRY.load(what)) for what in chosen}
-        for what, lack in lacking.items():
-            if lack:
-                report.log(f"{what} is left out: {backbone.title} has no {lack}")
-        possible = {what: settings for what, settings in chosen.items() if not lacking[what]}
-        if possible:
-            jobs[backbone.title] = AnalysisJob(backbone=backbone, analyses=possible)
-    return jobs
+def choose_applicable(
+    choice: AnalysisChoice, backbone: SweepBackbone, report: Reporter
+) -> list[AnalysisJob]:
+    """Return the job of the analyses that apply to a backbone, if any; log why others do not."""
+    applicable = dict(choice)
+    for what in choice:
+        if lack := backbone.missing_part(REGISTRY.load(what)):
+            report.log(f"{what} is left out: {backbone.title} has no {lack}")
+            del applicable[what]
+    return [AnalysisJob(backbone=backbone, analyses=applicable)] if applicable else []

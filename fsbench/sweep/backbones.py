@@ -1,18 +1,19 @@
 """Backbones of a sweep: runs that it trains, and backbones that exist already."""
 
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
-from fsbench.api.options import ModelOptions, SweepOptions
+from fsbench.api.options import Machine, ModelOptions, SweepOptions
 from fsbench.api.pretrain import name_run
 from fsbench.api.request import parse_models
 from fsbench.backbones.sources.run import RECORD, RunRecord, read_run
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
+from fsbench.results.assembly import read_by_key
 from fsbench.sweep.job import Job, read_source, run_ranks
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
@@ -28,7 +29,7 @@ class TrainingJob(Job):
     """A run that the sweep trains; recipe: as fitted to the source (pretrain/recipes/recipe.py)."""
 
     KIND: ClassVar = "pretrain"
-    share: ClassVar = "pretrain"
+    share: str = "pretrain"
     recipe: Recipe
 
     @cached_property
@@ -54,12 +55,17 @@ class TrainingJob(Job):
     def folder(self, options: SweepOptions) -> Path:
         return options.output / "runs" / self.title
 
-    def done(self, options: SweepOptions) -> bool:
-        """Return whether the folder holds this run; `run` refuses a folder with another one."""
+    def record(self, options: SweepOptions) -> RunRecord | None:
+        """Return the record of the finished run; None while its folder has none of this run."""
         folder = self.folder(options)
         if not run_folder.is_finished(folder):
-            return False
-        return self.has_facts(_read_once(folder, (folder / RECORD).stat().st_mtime_ns), options)
+            return None
+        record = _read_once(folder, (folder / RECORD).stat().st_mtime_ns)
+        return record if self.has_facts(record, options) else None
+
+    def done(self, options: SweepOptions) -> bool:
+        """Return whether the folder has this run; `run` refuses a folder with another one."""
+        return self.record(options) is not None
 
     def run(self, options: SweepOptions) -> None:
         if options.gpus > 1:
@@ -76,8 +82,12 @@ class TrainingJob(Job):
         return ModelOptions((f"run:{folder}",), name=self.title)
 
     def facts(self, options: SweepOptions) -> BackboneFacts | None:
-        """Return the facts of the backbone; None before it is trained."""
-        return load_facts(self.models(options)) if self.done(options) else None
+        """Return the facts in the results of the trained weights, which need not be loaded."""
+        record = self.record(options)
+        if record is None or record.weights_hash is None:
+            return None
+        results = read_by_key(options.results / self.title / record.weights_hash[:12])
+        return next((one.result.backbone for one in results.values()), None)
 
     def missing_part(self, analysis: AnalysisFile) -> str:
         """Return what the analysis needs and the backbone lacks; empty if nothing."""
@@ -129,8 +139,7 @@ def _read_once(folder: Path, time: int) -> RunRecord:
     return read_run(folder)
 
 
-@cache
-def load_facts(model: ModelOptions, needs: frozenset[str] = frozenset()) -> BackboneFacts:
-    """Load the facts of one model, once per process. Raise UsageError if one of `needs` lacks."""
-    (parsed,) = parse_models(model)
-    return parsed.load("cpu", needs=needs).facts
+def load_options(backbone: SweepBackbone, options: SweepOptions) -> dict[str, Any]:
+    """Return the options of a backbone and of the machine, for work on it."""
+    machine = {name: getattr(options, name) for name in Machine.declared()}
+    return {**vars(backbone.models(options)), **machine, "yes": True}

@@ -13,14 +13,14 @@ from pydantic import InstanceOf
 
 from fsbench.api.evaluate import is_on_features, run_request, start_evaluations
 from fsbench.api.machine import progress_reporter
-from fsbench.api.options import EvaluationOptions, Machine, SweepOptions
+from fsbench.api.options import EvaluationOptions, SweepOptions
 from fsbench.api.request import EvaluationRequest, pool_of
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.schema import DatasetRecord, Result
-from fsbench.core.specs import ImageSpec, Spec
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
+from fsbench.core.specs import Spec
 from fsbench.core.tasks import TaskId
 from fsbench.results.store import ResultStore
-from fsbench.sweep.backbones import Sizes, SweepBackbone
+from fsbench.sweep.backbones import Sizes, SweepBackbone, load_options
 from fsbench.sweep.job import Job
 from leaderboard.store import Board
 
@@ -41,30 +41,26 @@ def index_results(board: Path) -> Mapping[ResultKey, Sequence[Result]]:
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Tasks of one data set and head, for all backbones of equal sizes; images: task -> record.
+    """Tasks of one data set and head, for all backbones of equal sizes.
 
-    block: the request of the sweep file's block, which may have other tasks.
+    request: of these tasks alone; images, specs, digests: of each; share: of a job (`Job`).
     """
 
-    block: EvaluationRequest
+    request: EvaluationRequest
     images: Mapping[TaskId, DatasetRecord]
-    sizes: Sizes
+    specs: Mapping[TaskId, Spec]
+    digests: Mapping[TaskId, str]
+    share: str
 
-    @cached_property
-    def request(self) -> EvaluationRequest:
-        return replace(self.block, tasks=tuple(self.images))
 
-    @cached_property
-    def specs(self) -> Mapping[TaskId, Spec]:
-        return {task: self.block.spec(task, *self.sizes) for task in self.images}
-
-    @cached_property
-    def digests(self) -> Mapping[TaskId, str]:
-        return {task: spec.digest() for task, spec in self.specs.items()}
-
-    @cached_property
-    def on_features(self) -> Sequence[TaskId]:
-        return [task for task in self.images if is_on_features(task)]
+def make_group(
+    block: EvaluationRequest, images: Mapping[TaskId, DatasetRecord], sizes: Sizes
+) -> TaskGroup:
+    """Return the tasks of a block that have these images as a group."""
+    specs = {task: block.spec(task, *sizes) for task in images}
+    digests = {task: spec.digest() for task, spec in specs.items()}
+    share = "heads" if all(map(is_on_features, images)) else "affine"
+    return TaskGroup(replace(block, tasks=tuple(images)), images, specs, digests, share)
 
 
 class EvaluationJob(Job):
@@ -85,10 +81,6 @@ class EvaluationJob(Job):
         specs = [f"{task.dataset} {digest}" for task, digest in self.tasks.digests.items()]
         return f"{self.backbone.title}: {specs} {self.tasks.request.n_episodes}"
 
-    @property
-    def share(self) -> str:
-        return "heads" if is_on_features(next(iter(self.tasks.images))) else "affine"
-
     def is_on_board(self, task: TaskId, options: SweepOptions) -> bool:
         """Return whether an entry has a complete result of a task."""
         images, spec = self.tasks.images[task].identity, self.tasks.digests[task]
@@ -100,66 +92,61 @@ class EvaluationJob(Job):
         )
 
     def done(self, options: SweepOptions) -> bool:
-        facts, title = self.backbone.facts(options), self.backbone.title
-        episodes = np.arange(self.tasks.request.n_episodes)
-        if facts is None:
-            return False
+        """Return whether the results folder has all outcomes; damaged ones are made anew."""
         with suppress(ValidationFailed):  # of other images or damaged: running the job says so
-            for task, images in self.tasks.images.items():
-                spec = self.tasks.specs[task]
-                store = ResultStore(options.results, facts, images, spec, model=title)
-                if not store.complete_result(() if task.probe else episodes):
-                    return False
-            return True
+            facts = self.backbone.facts(options)
+            return facts is not None and all(
+                self.is_stored(task, facts, options) for task in self.tasks.images
+            )
         return False
 
+    def is_stored(self, task: TaskId, facts: BackboneFacts, options: SweepOptions) -> bool:
+        """Return whether a result of a task is complete. Raise ValidationFailed as ResultStore."""
+        about = facts, self.tasks.images[task], self.tasks.specs[task]
+        store = ResultStore(options.results, *about, model=self.backbone.title)
+        episodes = () if task.probe else np.arange(self.tasks.request.n_episodes)
+        return store.complete_result(episodes) is not None
+
     def run(self, options: SweepOptions) -> None:
-        run_request(options_of(self.backbone, options), self.tasks.request)
+        chosen = load_options(self.backbone, options)
+        run_request(EvaluationOptions(**chosen, output=options.results), self.tasks.request)
 
 
 class FeaturesJob(Job):
     """Extract the features of one backbone that several evaluations read; tasks: one of theirs."""
 
     KIND: ClassVar = "features"
-    share: ClassVar = "features"
+    share: str = "features"
     backbone: SweepBackbone
     tasks: InstanceOf[TaskGroup]
-    image: ImageSpec
 
     @property
     def title(self) -> str:
         (task,) = self.tasks.images
-        return f"features of {self.backbone.title} for {task} at {self.image}"
+        return f"features of {self.backbone.title} for {task} at {self.tasks.specs[task].image}"
 
     def done(self, options: SweepOptions) -> bool:
         """Return False: only the loaded backbone tells, and extracting again takes no time."""
         return False
 
     def run(self, options: SweepOptions) -> None:
-        chosen = options_of(self.backbone, options)
+        chosen = EvaluationOptions(**load_options(self.backbone, options), output=options.results)
         (run,) = start_evaluations(chosen, self.tasks.request, progress_reporter(options.progress))
         for task in self.tasks.images:
             run.inputs(task)
-
-
-def options_of(backbone: SweepBackbone, options: SweepOptions) -> EvaluationOptions:
-    models = vars(backbone.models(options))
-    machine = {name: getattr(options, name) for name in Machine.declared()}
-    return EvaluationOptions(**models, **machine, output=options.results, yes=True)
 
 
 def share_features(evaluations: Iterable[EvaluationJob]) -> Mapping[str, Sequence[FeaturesJob]]:
     """Return evaluation -> the extractions that it waits for: those that others read too."""
     readers = defaultdict[Hashable, dict[str, tuple[EvaluationJob, TaskId]]](dict)
     for job in evaluations:
-        for task in job.tasks.on_features:
-            image = job.tasks.specs[task].image
-            readers[task.dataset, pool_of(task), image][job.key] = job, task
+        for task, spec in job.tasks.specs.items() if job.share == "heads" else ():
+            readers[task.dataset, pool_of(task), spec.image][job.key] = job, task
     needs: dict[str, list[FeaturesJob]] = defaultdict(list)
     for by_key in readers.values():
         job, task = next(iter(by_key.values()))
-        image = job.tasks.specs[task].image
-        tasks = replace(job.tasks, images={task: job.tasks.images[task]})
+        request, images = replace(job.tasks.request, tasks=(task,)), {task: job.tasks.images[task]}
+        tasks = replace(job.tasks, request=request, images=images)
         for key in by_key if len(by_key) > 1 else ():
-            needs[key].append(FeaturesJob(backbone=job.backbone, tasks=tasks, image=image))
+            needs[key].append(FeaturesJob(backbone=job.backbone, tasks=tasks))
     return needs

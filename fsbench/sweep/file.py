@@ -35,9 +35,6 @@ class BackboneSelection(OptionModel):
 
     only: Sequence[str] = option(("*",), "", "Patterns, e.g. pilot-seal-*.")
 
-    def selects(self, backbone: Any) -> bool:
-        return any(fnmatchcase(backbone.title, pattern) for pattern in self.only)
-
 
 @dataclass(frozen=True)
 class EvaluationBlock(BackboneSelection, TaskOptions):
@@ -57,8 +54,10 @@ class EntriesBlock(Declaration):
     targets_seen: tuple[Text, ...] = ()
     pretraining_data: tuple[Text, ...] = Field((), description="of given backbones")
 
-    def selects(self, backbone: Any) -> bool:
-        return any(fnmatchcase(backbone.title, pattern) for pattern in self.only)
+
+def is_selected(name: str, block: BackboneSelection | EntriesBlock) -> bool:
+    """Return whether a block is about the backbone of this name."""
+    return any(fnmatchcase(name, pattern) for pattern in block.only)
 
 
 MOST_GPUS = 64

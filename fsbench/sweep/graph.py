@@ -3,23 +3,31 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product
 from typing import Any, get_args
 
+from fsbench.api.analyze import choose_analyses
 from fsbench.api.evaluate import TargetSets
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import resolve_recipe
-from fsbench.api.request import EvaluationRequest, build_request
+from fsbench.api.request import EvaluationRequest, build_request, parse_models
 from fsbench.core.errors import UsageError
 from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord
 from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, safe_name
-from fsbench.sweep.analysis import analysis_jobs
-from fsbench.sweep.backbones import GivenBackbone, Sizes, SweepBackbone, TrainingJob, load_facts
-from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob, TaskGroup, share_features
-from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile
+from fsbench.sweep.analysis import choose_applicable
+from fsbench.sweep.backbones import GivenBackbone, Sizes, SweepBackbone, TrainingJob
+from fsbench.sweep.evaluation import (
+    EvaluationJob,
+    FeaturesJob,
+    TaskGroup,
+    make_group,
+    share_features,
+)
+from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile, is_selected
 from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob, name_entry
 from pretrain import METHODS
@@ -122,28 +130,33 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
         )
     all_sizes = {backbone.sizes for backbone in all_backbones}
     groups = [group_tasks(request, all_sizes, options, report) for request in requests]
-    analyses_by_block = [analysis_jobs(block, all_backbones, report) for block in file.analyze]
+    choices = [choose_analyses(block) for block in file.analyze]
     of_entry: dict[str, tuple[EntriesBlock, dict[str, EvaluationJob]]] = {}
     for backbone in all_backbones:
         runs = [backbone] if isinstance(backbone, TrainingJob) else []
         evaluations = [
-            EvaluationJob(backbone=backbone, tasks=tasks)
+            EvaluationJob(backbone=backbone, tasks=tasks, share=tasks.share)
             for block, groups_by_sizes in zip(file.evaluate, groups, strict=True)
-            if block.selects(backbone)
+            if is_selected(backbone.title, block)
             for tasks in groups_by_sizes[backbone.sizes]
         ]
-        analyses = [jobs[backbone.title] for jobs in analyses_by_block if backbone.title in jobs]
+        analyses = [
+            job
+            for block, choice in zip(file.analyze, choices, strict=True)
+            if is_selected(backbone.title, block)
+            for job in choose_applicable(choice, backbone, report)
+        ]
         features = share_features(evaluations)
         extractions = (job for jobs in features.values() for job in jobs)
         for job in (*runs, *extractions, *evaluations, *analyses):
             plan.add(job, [] if job is backbone else [*runs, *features.get(job.key, ())])
-        entries = next((block for block in file.submit if block.selects(backbone)), None)
+        entries = next((b for b in file.submit if is_selected(backbone.title, b)), None)
         if entries and evaluations:
             _, by_key = of_entry.setdefault(name_entry(backbone), (entries, {}))
             by_key.update({job.key: job for job in evaluations})
-    for entries, by_key in of_entry.values():
+    for name, (entries, by_key) in of_entry.items():
         seeds = tuple(by_key.values())
-        plan.add(SubmissionJob(evaluations=seeds, entries=entries), seeds)
+        plan.add(SubmissionJob(name=name, evaluations=seeds, entries=entries), seeds)
     return plan
 
 
@@ -157,9 +170,11 @@ def expand_runs(file: SweepFile, options: SweepOptions) -> list[TrainingJob]:
     return list(runs.values())
 
 
+@cache
 def load_given(model: ModelOptions, needs: frozenset[str] = frozenset()) -> GivenBackbone:
-    """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
-    facts = load_facts(model, needs)
+    """Load a backbone for its facts, once per process. Raise UsageError if one of `needs` lacks."""
+    (parsed,) = parse_models(model)
+    facts = parsed.load("cpu", needs=needs).facts
     title = safe_name(model.name) if model.name else model_name(facts)
     return GivenBackbone(model=model, title=title, loaded=facts)
 
@@ -173,7 +188,7 @@ def group_tasks(
     for task in request.tasks:
         parts.setdefault((task.dataset, task.head), {})[task] = targets.record(task)
     return {
-        sizes: [TaskGroup(request, images, sizes) for images in parts.values()]
+        sizes: [make_group(request, images, sizes) for images in parts.values()]
         for sizes in all_sizes
     }
 

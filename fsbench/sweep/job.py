@@ -54,14 +54,11 @@ class Job(Frozen):
     """
 
     KIND: ClassVar[str]
+    share: str = ""
 
     @property
     @abstractmethod
     def title(self) -> str: ...
-
-    @property
-    def share(self) -> str:
-        return ""
 
     @cached_property
     def key(self) -> str:

@@ -24,9 +24,8 @@ class JobQueue:
         self.plan, self.room = plan, {**plan.gpus}
         self.gpus_by_job = dict[str, list[str]]()
         self.missing = {job.key: position for position, job in enumerate(plan.missing)}
-        self.order: TopologicalSorter[str] = TopologicalSorter()
-        for key in self.missing:
-            self.order.add(key, *(need for need in plan.needs[key] if need in self.missing))
+        needs = {key: self.missing.keys() & plan.needs[key] for key in self.missing}
+        self.order = TopologicalSorter(needs)
         self.order.prepare()
         self.on_cpu, self.on_gpu = list[tuple[int, Job]](), list[tuple[int, Job]]()
 

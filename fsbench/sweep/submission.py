@@ -26,6 +26,7 @@ class SubmissionJob(Job):
     """Add an entry; evaluations: all of its backbones in the sweep, which are its seeds."""
 
     KIND: ClassVar = "submit"
+    name: str
     evaluations: tuple[EvaluationJob, ...] = Field(min_length=1)
     entries: EntriesBlock
 
@@ -37,10 +38,6 @@ class SubmissionJob(Job):
     def backbones(self) -> list[SweepBackbone]:
         """The seeds, each once."""
         return list({job.backbone.title: job.backbone for job in self.evaluations}.values())
-
-    @property
-    def name(self) -> str:
-        return name_entry(self.backbones[0])
 
     def done(self, options: SweepOptions) -> bool:
         """Return whether the board holds all results that it has a column for."""

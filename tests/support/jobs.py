@@ -19,11 +19,6 @@ class Fake(Job):
     KIND: ClassVar = "evaluate"
     name: str
     does: str = ""
-    share_name: str = ""
-
-    @property
-    def share(self) -> str:
-        return self.share_name
 
     @property
     def title(self) -> str:

@@ -44,7 +44,7 @@ def test_jobs_run_after_what_they_need_and_a_failure_stops_only_what_needs_it(
 def test_jobs_take_the_emptiest_gpus_or_wait_for_them_and_others_do_not(tmp_path: Path) -> None:
     plan = SweepPlan(gpus={"2": 1, "5": 1}, shares=GpuShares(pretrain=2, heads=0.5))
     shares = {"a": "heads", "b": "heads", "c": "pretrain", "d": "analyses", "e": "heads"}
-    jobs = {name: Fake(name=name, share_name=share) for name, share in shares.items()}
+    jobs = {name: Fake(name=name, share=share) for name, share in shares.items()}
     for job in jobs.values():
         plan.add(job)
     queue, options = JobQueue(plan), make_options(tmp_path, device="auto")

@@ -48,6 +48,7 @@ class RunRecord(BaseModel):
     source: Text
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int = Field(ge=0)
+    weights_hash: Sha256 | None = None
     evaluation_size: int | None = Field(None, ge=8, le=1024)
     recipe_fields: dict[str, Any] = Field({}, description="the whole recipe, for analyses")
     source_fingerprint: str | None = None
