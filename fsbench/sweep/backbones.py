@@ -17,7 +17,6 @@ from fsbench.results.assembly import read_by_key
 from fsbench.sweep.job import Job, read_source, run_ranks
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from pretrain.training import run_folder
 from pretrain.training.loop import train_recipe
 from protocols.analyses import AnalysisFile
 
@@ -57,10 +56,10 @@ class TrainingJob(Job):
 
     def record(self, options: SweepOptions) -> RunRecord | None:
         """Return the record of the finished run; None while its folder has none of this run."""
-        folder = self.folder(options)
-        if not run_folder.is_finished(folder):
+        path = self.folder(options) / RECORD
+        if not path.is_file():
             return None
-        record = _read_once(folder, (folder / RECORD).stat().st_mtime_ns)
+        record = _read_once(path.parent, path.stat().st_mtime_ns)
         return record if self.has_facts(record, options) else None
 
     def done(self, options: SweepOptions) -> bool:

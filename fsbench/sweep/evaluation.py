@@ -5,17 +5,19 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from pydantic import InstanceOf
 
-from fsbench.api.evaluate import is_on_features, run_request, start_evaluations
+from fsbench.api.evaluate import TargetSets, is_on_features, run_request, start_evaluations
 from fsbench.api.machine import progress_reporter
 from fsbench.api.options import EvaluationOptions, SweepOptions
 from fsbench.api.request import EvaluationRequest, pool_of
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.progress import Reporter
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
 from fsbench.core.specs import Spec
 from fsbench.core.tasks import TaskId
@@ -53,14 +55,21 @@ class TaskGroup:
     share: str
 
 
-def make_group(
-    block: EvaluationRequest, images: Mapping[TaskId, DatasetRecord], sizes: Sizes
-) -> TaskGroup:
-    """Return the tasks of a block that have these images as a group."""
-    specs = {task: block.spec(task, *sizes) for task in images}
-    digests = {task: spec.digest() for task, spec in specs.items()}
-    share = "heads" if all(map(is_on_features, images)) else "affine"
-    return TaskGroup(replace(block, tasks=tuple(images)), images, specs, digests, share)
+def group_tasks(
+    block: EvaluationRequest, all_sizes: Iterable[Sizes], options: SweepOptions, report: Reporter
+) -> Mapping[Sizes, Sequence[TaskGroup]]:
+    """Return the tasks of a block by data set and head, for backbones of these sizes."""
+    targets, groups = TargetSets(block, options, report), defaultdict[Sizes, list[TaskGroup]](list)
+    parts = defaultdict[Hashable, dict[TaskId, DatasetRecord]](dict)
+    for task in block.tasks:
+        parts[task.dataset, task.head][task] = targets.record(task)
+    for images, sizes in product(parts.values(), all_sizes):
+        request = replace(block, tasks=tuple(images))
+        specs = {task: block.spec(task, *sizes) for task in images}
+        digests = {task: spec.digest() for task, spec in specs.items()}
+        share = "heads" if all(map(is_on_features, images)) else "affine"
+        groups[sizes].append(TaskGroup(request, images, specs, digests, share))
+    return groups
 
 
 class EvaluationJob(Job):

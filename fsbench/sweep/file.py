@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -14,6 +14,8 @@ from fsbench.core.io import read_mapping, refuse_invalid
 from fsbench.core.options import OptionModel, option
 from fsbench.core.schema import Declaration, Text, find_code
 from fsbench.core.specs import Frozen
+
+T = TypeVar("T")
 
 
 class RunsBlock(Frozen):
@@ -55,9 +57,12 @@ class EntriesBlock(Declaration):
     pretraining_data: tuple[Text, ...] = Field((), description="of given backbones")
 
 
-def is_selected(name: str, block: BackboneSelection | EntriesBlock) -> bool:
-    """Return whether a block is about the backbone of this name."""
-    return any(fnmatchcase(name, pattern) for pattern in block.only)
+def select(
+    name: str, blocks: Sequence[BackboneSelection | EntriesBlock], values: Sequence[T]
+) -> list[T]:
+    """Return the values of those blocks that select the backbone of this name."""
+    pairs = zip(blocks, values, strict=True)
+    return [value for block, value in pairs if any(fnmatchcase(name, p) for p in block.only)]
 
 
 MOST_GPUS = 64

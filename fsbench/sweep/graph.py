@@ -8,26 +8,17 @@ from itertools import product
 from typing import Any, get_args
 
 from fsbench.api.analyze import choose_analyses
-from fsbench.api.evaluate import TargetSets
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import resolve_recipe
-from fsbench.api.request import EvaluationRequest, build_request, parse_models
+from fsbench.api.request import build_request, parse_models
 from fsbench.core.errors import UsageError
 from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetRecord
-from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import choose_applicable
-from fsbench.sweep.backbones import GivenBackbone, Sizes, SweepBackbone, TrainingJob
-from fsbench.sweep.evaluation import (
-    EvaluationJob,
-    FeaturesJob,
-    TaskGroup,
-    make_group,
-    share_features,
-)
-from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile, is_selected
+from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob
+from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob, group_tasks, share_features
+from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile, select
 from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob, name_entry
 from pretrain import METHODS
@@ -136,23 +127,21 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
         runs = [backbone] if isinstance(backbone, TrainingJob) else []
         evaluations = [
             EvaluationJob(backbone=backbone, tasks=tasks, share=tasks.share)
-            for block, groups_by_sizes in zip(file.evaluate, groups, strict=True)
-            if is_selected(backbone.title, block)
-            for tasks in groups_by_sizes[backbone.sizes]
+            for by_sizes in select(backbone.title, file.evaluate, groups)
+            for tasks in by_sizes[backbone.sizes]
         ]
         analyses = [
             job
-            for block, choice in zip(file.analyze, choices, strict=True)
-            if is_selected(backbone.title, block)
+            for choice in select(backbone.title, file.analyze, choices)
             for job in choose_applicable(choice, backbone, report)
         ]
         features = share_features(evaluations)
         extractions = (job for jobs in features.values() for job in jobs)
         for job in (*runs, *extractions, *evaluations, *analyses):
             plan.add(job, [] if job is backbone else [*runs, *features.get(job.key, ())])
-        entries = next((b for b in file.submit if is_selected(backbone.title, b)), None)
-        if entries and evaluations:
-            _, by_key = of_entry.setdefault(name_entry(backbone), (entries, {}))
+        blocks = select(backbone.title, file.submit, file.submit)
+        if blocks and evaluations:
+            _, by_key = of_entry.setdefault(name_entry(backbone), (blocks[0], {}))
             by_key.update({job.key: job for job in evaluations})
     for name, (entries, by_key) in of_entry.items():
         seeds = tuple(by_key.values())
@@ -177,20 +166,6 @@ def load_given(model: ModelOptions, needs: frozenset[str] = frozenset()) -> Give
     facts = parsed.load("cpu", needs=needs).facts
     title = safe_name(model.name) if model.name else model_name(facts)
     return GivenBackbone(model=model, title=title, loaded=facts)
-
-
-def group_tasks(
-    request: EvaluationRequest, all_sizes: Iterable[Sizes], options: SweepOptions, report: Reporter
-) -> dict[Sizes, list[TaskGroup]]:
-    """Return the tasks of a block by data set and head, for backbones of these sizes."""
-    targets = TargetSets(request, options, report)
-    parts: dict[tuple[str, str | None], dict[TaskId, DatasetRecord]] = {}
-    for task in request.tasks:
-        parts.setdefault((task.dataset, task.head), {})[task] = targets.record(task)
-    return {
-        sizes: [make_group(request, images, sizes) for images in parts.values()]
-        for sizes in all_sizes
-    }
 
 
 def find_done(plan: SweepPlan, options: SweepOptions) -> SweepPlan:

@@ -3,7 +3,7 @@
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import replace
 from graphlib import TopologicalSorter
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest
 from math import ceil
 
 from fsbench.api.machine import RunContext
@@ -37,9 +37,8 @@ class JobQueue:
             heappush(heap, (self.missing[key], job))
         for heap in sorted(filter(None, (self.on_cpu, self.on_gpu))):
             job, share = heap[0][1], self.plan.share_of(heap[0][1])
-            free = [name for name, room in self.room.items() if room >= min(share, 1)]
-            if len(free) >= ceil(share):
-                emptiest = sorted(free, key=lambda name: -self.room[name])[: ceil(share)]
+            emptiest = nlargest(ceil(share), self.room, key=self.room.__getitem__)
+            if all(self.room[name] >= min(share, 1) for name in emptiest):
                 self.gpus_by_job[job.key] = emptiest
                 self.add_room(job, -1)
                 return heappop(heap)[1]
