@@ -21,7 +21,6 @@ from fsbench.sweep.file import MOST_GPUS, GpuShares
 from fsbench.sweep.job import run_job
 from fsbench.sweep.workers import Workers
 
-INSTALL = "pip install 'fsbench[cluster]'"
 DAY = 1440
 """Minutes of a job of SLURM, where no `time` is chosen."""
 TIMEOUTS = 100
@@ -32,7 +31,11 @@ def make_engine(options: SweepOptions) -> Executor:
     """Return the executor of `options.engine`. Raise UsageError where it cannot be had."""
     if options.engine == "processes":
         return Workers(options.jobs)
-    return RayEngine(options) if options.engine == "ray" else SlurmEngine(options)
+    try:
+        return RayEngine(options) if options.engine == "ray" else SlurmEngine(options)
+    except ImportError as error:
+        fix = "pip install 'fsbench[cluster]'"
+        raise UsageError(f"{error.name} is not installed", fix=fix) from error
 
 
 def find_gpus(options: SweepOptions, shares: GpuShares) -> dict[str, float]:
@@ -45,7 +48,8 @@ def find_gpus(options: SweepOptions, shares: GpuShares) -> dict[str, float]:
         return {}
     if options.engine == "slurm":
         return dict.fromkeys(map(str, range(MOST_GPUS)), math.inf)
-    counts = RayEngine(options).gpus if options.engine == "ray" else [torch.cuda.device_count()]
+    engine = make_engine(options)
+    counts = engine.gpus if isinstance(engine, RayEngine) else [torch.cuda.device_count()]
     names = list(map(str, range(sum(counts))))
     _, _, index = options.device.partition(":")
     if options.engine == "processes" and (visible := os.environ.get("CUDA_VISIBLE_DEVICES")):
@@ -62,10 +66,8 @@ class RayEngine(Executor):
     """
 
     def __init__(self, options: SweepOptions) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise UsageError("Ray is not installed", fix=INSTALL) from error
+        import ray
+
         ray.init(ignore_reinit_error=True, log_to_driver=False)
         self.ray, self.remote, threads = ray, ray.remote(run_job), options.threads or 1
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -92,27 +94,22 @@ class SlurmEngine(ThreadPoolExecutor):
     """
 
     def __init__(self, options: SweepOptions) -> None:
-        try:
-            from submitit import SlurmExecutor, helpers
-            from submitit.core.utils import UncompletedJobError
-        except ImportError as error:
-            raise UsageError("submitit is not installed", fix=INSTALL) from error
+        from submitit import SlurmExecutor, helpers
+        from submitit.core.utils import UncompletedJobError
+
         super().__init__(options.jobs)
         self.helpers, self.error, self.closed = helpers, UncompletedJobError, False
         self.name = f"fsbench-{digest(str(options.output))[:12]}"
         pairs = (text.partition("=") for text in options.slurm)
         chosen = {name: value if equals else True for name, equals, value in pairs}
-        if not str(minutes := chosen.pop("time", DAY)).isdigit():
+        minutes = chosen.pop("time", DAY)
+        if not str(minutes).isdigit():
             raise UsageError(f"--slurm time={minutes}", fix="write minutes, as time=1440 for a day")
         ask_slurm("sacct", "--noheader")  # which tells submitit that a job has ended
         self.cancel()
         self.executor = SlurmExecutor(options.output / "slurm", max_num_timeout=TIMEOUTS)
-        self.executor.update_parameters(
-            job_name=self.name,
-            time=int(minutes),
-            stderr_to_stdout=True,
-            additional_parameters=chosen,
-        )
+        about = {"job_name": self.name, "time": int(minutes), "additional_parameters": chosen}
+        self.executor.update_parameters(**about, stderr_to_stdout=True)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Queue `run_job` for the threads and GPUs of its options, the last argument.

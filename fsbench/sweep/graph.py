@@ -36,12 +36,11 @@ def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterato
     of_file = METHODS.names() if "all" in runs.methods else runs.methods or (None,)
     names = [*of_file, *map(registry.load_code, more_methods)]
     for seed, base, methods in product(runs.seeds, runs.recipes, names):
+        name, method = f"{base}/{methods}", None
+        if name not in registry.recipe_names():
+            name, method = f"{base}/normal" if base in SCALES and methods else base, methods
         options: dict[str, Any] = {"scenario": runs.scenario, "seed": seed, "overrides": runs.set}
-        if f"{base}/{methods}" in registry.recipe_names():
-            recipe = resolve_recipe(f"{base}/{methods}", **options)
-        else:
-            base = f"{base}/normal" if base in SCALES and methods else base
-            recipe = resolve_recipe(base, method=methods, **options)
+        recipe = resolve_recipe(name, method=method, **options)
         if runs.controls:
             yield from matched_controls(recipe)
         yield recipe

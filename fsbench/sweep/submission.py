@@ -34,11 +34,6 @@ class SubmissionJob(Job):
     def title(self) -> str:
         return f"entry {self.name}"
 
-    @property
-    def backbones(self) -> list[SweepBackbone]:
-        """The seeds, each once."""
-        return list({job.backbone.title: job.backbone for job in self.evaluations}.values())
-
     def done(self, options: SweepOptions) -> bool:
         """Return whether the board holds all results that it has a column for."""
         if options.board is None:
@@ -54,7 +49,7 @@ class SubmissionJob(Job):
     def run(self, options: SweepOptions) -> None:
         if options.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
-        seeds = self.backbones
+        seeds = [*{job.backbone.title: job.backbone for job in self.evaluations}.values()]
         earlier = [keep_results(options.board / self.name, backbone, options) for backbone in seeds]
         fields = {**self.entries.model_dump(exclude={"only"}), "name": self.name}
         if isinstance(seeds[0], TrainingJob):

@@ -25,7 +25,7 @@ def entry(root: Path) -> SubmissionJob:
 
 def of(job: SubmissionJob, options: SweepOptions, kind: str) -> BackboneFacts:
     """Facts of a network that the job's recipe, or a recipe or source nearby, gave somewhere."""
-    (backbone,) = job.backbones
+    backbone = job.evaluations[0].backbone
     assert isinstance(backbone, TrainingJob)
     seed = 1 if kind == "of another recipe" else 0
     training = fakes_methods.training().model_copy(
@@ -46,6 +46,7 @@ def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, here = entry(tmp_path), make_options(tmp_path)
+    backbone = job.evaluations[0].backbone
     facts = of(job, here, kind)
     fakes.write(tmp_path / "board", backbone=facts)
     (folder,) = (tmp_path / "board").glob("*/*")
@@ -54,11 +55,11 @@ def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
     trained = None if kind == "not trained here" else fakes.facts("other")
     monkeypatch.setattr(TrainingJob, "facts", lambda run, options: trained)
     if kind != "ours":
-        assert keep_results(folder, job.backbones[0], here) is (kind not in OTHERS)
+        assert keep_results(folder, backbone, here) is (kind not in OTHERS)
         copies = here.results.glob(f"{job.name}-s0/{facts.identity[:12]}/entry.json")
         assert len(list(copies)) == (kind not in OTHERS)
         return
     with pytest.raises(ValidationFailed, match="results of other weights") as error:
-        keep_results(folder, job.backbones[0], here)
+        keep_results(folder, backbone, here)
     assert facts.weights_hash[:12] in str(error.value)
     assert "delete the entry" in error.value.fix
