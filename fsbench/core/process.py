@@ -46,7 +46,7 @@ def free_gpu_memory() -> None:
     """Give back what torch reserves on GPUs for its next tensors, which other processes lack."""
     import torch
 
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         gc.collect()
         torch.cuda.empty_cache()
 
