@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 from support.cases import read_cases
+from support.cli import CommandLine
 
-from fsbench.core.specs import Spec
+from fsbench.api.listing import protocol_specs
+from fsbench.core.specs import ImageSpec, Spec
+from fsbench.core.tasks import ColumnId, TaskId
 
 SPEC: TypeAdapter[Spec] = TypeAdapter(Spec)
 
@@ -47,3 +50,19 @@ def test_contradictions_are_refused(kind: str, fields: dict[str, Any]) -> None:
 def test_settings_that_a_head_lacks_are_not_written() -> None:
     assert "affine" not in make_spec("episodic").model_dump()
     assert "head" not in make_spec("episodic", adaptation="ridge").model_dump()
+
+
+def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(cli: CommandLine) -> None:
+    rows = {row["protocol"]: row for row in cli.json("ls", "protocols")}
+    assert rows.keys() == protocol_specs().keys()
+    ibm, startup = (rows[f"linear@{name}"]["fields"] for name in ("ibm", "startup"))
+    assert {name for name in ibm if ibm[name] != startup[name]} == {"protocol", "episode.pool"}
+    assert rows["affine@ibm"]["fields"]["affine.lr"] == 0.01
+    assert rows["linear@startup-disjoint"]["pool"] == "labeled_80"
+    assert rows["linear@startup-disjoint"]["track"] == "disjoint"
+    small = {"image": ImageSpec(input_size=64)}
+    specs = [*protocol_specs().values()]
+    specs += [spec.model_copy(update=small) for spec in specs]
+    assert len({spec.digest() for spec in specs}) == len(specs)
+    columns = {str(ColumnId.of(TaskId.of("x", s), s)) for s in specs}
+    assert len(columns) == len(specs)
