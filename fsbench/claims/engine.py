@@ -298,8 +298,8 @@ class Claim:
     """A claim of a paper: its card, and what judges the quantities, by statement.
 
     measure: returns the quantities of one job, in another process; arms: what runs with every seed;
-    colour_arms: those that need the colour images. curves: axis of the quantities that are drawn;
-    notes: further lines.
+    colour_arms: those that need the colour images; quick_arms: those left out of `full`. curves:
+    axis of the quantities that are drawn; notes: further lines.
     """
 
     card: ClaimCard
@@ -307,12 +307,14 @@ class Claim:
     measure: Callable[[ClaimJob], Mapping[str, Any]] = lambda job: {}
     arms: Collection[Any] = ()
     colour_arms: Collection[Any] = ()
+    quick_arms: Collection[Any] = ()
     curves: Mapping[str, tuple[str, Sequence[float]]] = field(default_factory=dict)
     notes: Callable[[], Iterable[str]] = tuple
 
     def list_jobs(self, settings: ClaimSettings) -> list[ClaimJob]:
         """Return a job for every arm and seed; arms in colour only where their images are."""
-        arms = [*self.arms, *(self.colour_arms if settings.colour_images else ())]
+        arms = [*self.arms, *(() if settings.full else self.quick_arms)]
+        arms += self.colour_arms if settings.colour_images else ()
         number = settings.seeds or (self.card.full_seeds if settings.full else self.card.seeds)
         seeds = range(self.card.first_seed, self.card.first_seed + number)
         return [ClaimJob(arm, seed, settings) for arm in arms for seed in seeds]
