@@ -41,20 +41,26 @@ class CachedArray(NamedTuple):
 
 
 def read_array(
-    folder: Path, shape: tuple[int, ...], mode: Literal["c", "r+"] = "c"
+    folder: Path, shape: tuple[int, ...], mode: Literal["r", "r+"] = "r"
 ) -> CachedArray | None:
-    """Map the array of a folder, copied on write by default; None if it is missing or damaged.
+    """Map the array of a folder; None if it is missing, damaged or being evicted.
 
-    No eviction takes the folder as long as the array exists.
+    No eviction takes the folder as long as the array exists. Raise FsbenchError if the system does
+    not map it: read-only it may exceed memory, a private copy (mode "c") may not on Linux.
     """
-    with suppress(OSError, ValueError, LookupError, TypeError), ExitStack() as stack:
-        stack.enter_context(use_folder(folder))
-        meta = read_sealed(folder / META)
-        array = np.load(folder / ARRAY, mmap_mode=mode)
-        cached = CachedArray(array, meta["rows"], meta["sha256"])
-        if array.shape == shape and is_right(folder, cached):
-            weakref.finalize(array, stack.pop_all().close)
-            return cached
+    absent, damaged = (FileNotFoundError, BlockingIOError), (ValueError, LookupError, TypeError)
+    try:
+        with suppress(*absent, *damaged), ExitStack() as stack:
+            stack.enter_context(use_folder(folder))
+            meta = read_sealed(folder / META)
+            array = np.lib.format.open_memmap(folder / ARRAY, mode=mode)
+            cached = CachedArray(array, meta["rows"], meta["sha256"])
+            if array.shape == shape and is_right(folder, cached):
+                weakref.finalize(array, stack.pop_all().close)
+                return cached
+    except OSError as error:
+        fix = "check the disk, the rights of the files and the memory that this process may map"
+        raise FsbenchError(f"{folder} cannot be read: {error.strerror}", fix=fix) from error
     return None
 
 

@@ -4,6 +4,7 @@ Every random draw is keyed by (seed, position), so batch i does not depend on ba
 resuming is exact.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -36,9 +37,10 @@ class Batch(NamedTuple):
 
 
 def load_split(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the uint8 images and the labels of a split on the device."""
-    images = split.images if split.images.flags.writeable else np.array(split.images)
-    return torch.from_numpy(images).to(device), torch.from_numpy(np.array(split.labels)).to(device)
+    """Return the uint8 images and the labels of a split on the device; write to neither of them."""
+    with warnings.catch_warnings(action="ignore"):  # images of a file are not writable
+        images = torch.from_numpy(split.images)
+    return images.to(device), torch.from_numpy(np.array(split.labels)).to(device)
 
 
 class BatchLoader:

@@ -12,7 +12,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +26,7 @@ from fsbench.data.augmentation import crop_centre
 from fsbench.data.source import SourceDataset, Split
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.registry import evaluation_size
+from pretrain.training.batches import load_split
 from pretrain.training.checkpoint import write_tensors
 from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
@@ -35,7 +35,7 @@ from pretrain.training.episodes import describe_episodes
 from pretrain.training.validation import count_classified
 
 TEST_BLOCK = 1000
-"""Test images that are on the device at once."""
+"""Test images after which a batch ends, whatever its size."""
 LOG_FILES = ("log.jsonl", "rewrites.jsonl")
 
 
@@ -223,13 +223,12 @@ def score_test(ctx: Context, test: Split) -> dict[str, Any]:
     """Return accuracy (fraction) and number of the source's test images; {} for a meta-learner."""
     if ctx.recipe.loader == "episodes":
         return {}
-    images = crop_centre(np.asarray(test.images), ctx.recipe.input_size)
-    labels = torch.from_numpy(np.array(test.labels)).to(ctx.device)
+    images, labels = load_split(test, torch.device("cpu"))
+    images, labels = crop_centre(images, ctx.recipe.input_size), labels.to(ctx.device)
     correct = 0
     for start in range(0, len(labels), TEST_BLOCK):
         block = slice(start, start + TEST_BLOCK)
-        pixels = torch.from_numpy(np.ascontiguousarray(images[block])).to(ctx.device)
-        args = pixels, labels[block], ctx.loader.normalise, ctx.recipe
+        args = images[block], labels[block], ctx.loader.normalise, ctx.recipe
         correct += count_classified(ctx.model, *args)
     return {"test_accuracy": correct / len(labels), "test_images": len(labels)}
 

@@ -88,7 +88,5 @@ class RowStream:
             (_, images, labels), self._next = self._next, None
         else:
             _, images, labels = self.reader[rows.numpy()]
-        return (
-            images.to(self.device, non_blocking=True),
-            labels.to(self.device, non_blocking=True),
-        )
+        images, labels = (t.to(self.device, non_blocking=True) for t in (images, labels))
+        return images, labels

@@ -1,5 +1,6 @@
 """Features of a data set: its blocks, the same bits, once, resumed, checked; what is refused."""
 
+import errno
 import hashlib
 import itertools
 import json
@@ -25,7 +26,7 @@ from fsbench.backbones.cost import count_macs
 from fsbench.backbones.features import FeatureRequest, FeatureStore, feature_block_size
 from fsbench.core import arrays
 from fsbench.core.arrays import ArrayWriter, evict_arrays, lock_folder, read_array
-from fsbench.core.errors import CheckpointError, DataError, UsageError
+from fsbench.core.errors import CheckpointError, DataError, FsbenchError, UsageError
 from fsbench.core.io import read_sealed, write_sealed
 from fsbench.core.progress import SILENT
 from fsbench.core.specs import FeatureSpec, ImageSpec
@@ -209,6 +210,32 @@ def test_a_damaged_array_is_computed_again(
     assert not report.lines
     assert store.get(request).tobytes() == whole
     assert (f"{folder} is damaged" in report.text) == is_finished
+
+
+def test_an_array_larger_than_memory_is_read(tmp_path: Path) -> None:
+    folder, shape = tmp_path / "large", (2**42,)
+    ArrayWriter(folder, shape, np.uint8).finish({})  # a sparse file of 4 TiB
+    cached = read_array(folder, shape)
+    assert cached is not None
+    assert cached.values.shape == shape
+
+
+@pytest.mark.parametrize("suffix", ["", ".partial"])
+def test_an_array_that_the_system_does_not_map_is_not_deleted(
+    suffix: str, want: Want, store: FeatureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = want(6)
+    store.get(request)
+    folder = store.locate(request)
+    folder = folder.rename(folder.with_name(f"{folder.name}{suffix}"))
+
+    def refuse(path: Path, mode: str, **_: object) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(np.lib.format, "open_memmap", refuse)
+    with pytest.raises(FsbenchError, match="cannot be read: Cannot allocate memory"):
+        store.get(request)
+    assert (folder / "array.npy").stat().st_size > 6 * 64 * 4
 
 
 def test_what_belongs_to_the_key(

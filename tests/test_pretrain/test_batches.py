@@ -1,5 +1,6 @@
 """Batches: order, stages and augmentation are right, random, and the same again."""
 
+import warnings
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -60,6 +61,16 @@ def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
     first, second = np.stack(large)[:, :56, 6:62], np.stack(large)[:, 3:59, 1:57][:, :, ::-1]
     assert np.abs(result.numpy() - np.stack([first, second])).max() <= 1
     assert result.shape == (2, 3, 56, 56)
+
+
+def test_a_source_in_a_file_is_trained_on_without_a_copy_or_a_warning() -> None:
+    pixels = source().train.images.copy()
+    pixels.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = replace(source(), train=replace(source().train, images=pixels))
+        loader = BatchLoader(tiny("normal"), data, CPU)
+    assert loader.images.data_ptr() == pixels.ctypes.data
 
 
 def draw_order(loader: BatchLoader, **position: int) -> list[int]:
