@@ -51,21 +51,25 @@ def numpy_generator(*names: Name) -> np.random.Generator:
     return np.random.default_rng(seed_for(*names))
 
 
-def torch_generator(*names: Name, device: str = "cpu") -> "torch.Generator":
+def torch_generator(*names: Name) -> "torch.Generator":
     """Return a new torch generator, seeded by `names`."""
     import torch
 
-    return torch.Generator(device=device).manual_seed(seed_for(*names))
+    return torch.Generator().manual_seed(seed_for(*names))
 
 
 @contextmanager
 def stream(*names: Name, device: str = "cpu") -> Iterator[None]:
-    """Run torch's global generators on the stream `names` in the block; restore them after it."""
+    """Run torch's generators of CPU and device on the stream `names`; restore them after it."""
     import torch
 
-    # torch.manual_seed asks for every accelerator, which costs more than a small step
-    seed = torch.default_generator.manual_seed if device == "cpu" else torch.manual_seed
-    cuda = [torch.device(device)] if device.startswith("cuda") else []
-    with torch.random.fork_rng(devices=cuda):
-        seed(seed_for(*names))
+    seed, gpus = seed_for(*names), [torch.device(device)] if device.startswith("cuda") else []
+    with torch.random.fork_rng(devices=gpus):
+        # torch.manual_seed seeds every GPU, and takes longer than a small step
+        torch.default_generator.manual_seed(seed)
+        for gpu in gpus:
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
+        if device == "mps":
+            torch.mps.manual_seed(seed)
         yield

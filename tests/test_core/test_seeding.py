@@ -1,6 +1,6 @@
 """Seeds from names: pinned values, independence, and that nothing global moves."""
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -56,3 +56,24 @@ def test_stream_seeds_the_inside_and_restores_the_outside(error: type[Exception]
     assert torch.equal(*inside)
     one, other = (torch.rand(2, generator=torch_generator("x")) for _ in range(2))
     assert torch.equal(one, other)
+
+
+def test_a_stream_on_a_gpu_seeds_no_other_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, fork = list[object](), torch.random.fork_rng
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: fork(devices=[]))
+    monkeypatch.setattr(torch.cuda, "device", lambda gpu: nullcontext(calls.append(str(gpu))))
+    monkeypatch.setattr(torch.cuda, "manual_seed", calls.append)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: calls.append("all"))
+    with stream("a", device="cuda:1"):
+        assert torch.default_generator.initial_seed() == seed_for("a")
+    assert calls == ["cuda:1", seed_for("a")]
+
+
+@pytest.mark.gpu(2)
+def test_the_numbers_of_other_gpus_go_on() -> None:
+    torch.cuda.manual_seed_all(1)
+    states = [torch.cuda.get_rng_state(i) for i in range(2)]
+    with stream("a", device="cuda:1"):
+        assert torch.equal(torch.cuda.get_rng_state(0), states[0])
+        assert not torch.equal(torch.cuda.get_rng_state(1), states[1])
+    assert torch.equal(torch.cuda.get_rng_state(1), states[1])
