@@ -10,7 +10,7 @@ has. After each backbone rank 0 unites the blocks in results; it alone reports.
 """
 
 import tempfile
-import time
+import timeit
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,6 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from fsbench import data
 from fsbench.api.machine import RunContext, progress_reporter
@@ -28,7 +27,7 @@ from fsbench.api.request import AUTO, EvaluationRequest, Model, parse_models, po
 from fsbench.api.results import Results
 from fsbench.backbones import features
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureRequest
+from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.backbones.kernels import exact_float32
 from fsbench.core import process, progress
 from fsbench.core.distributed import ALONE, Ranks, open_ranks
@@ -120,8 +119,7 @@ def run_request(
     """
     if process.is_one_of_several() and request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
-    results: list[Result] = []
-    paths: list[Path] = []
+    results, paths = list[Result](), list[Path]()
     device = process.resolve_device(options.device)
     with open_ranks(device, "gloo", RANKS_TIMEOUT) as (ranks, local):
         options = replace(options, device=str(local))
@@ -147,7 +145,6 @@ def start_evaluations(
     """
     models, context = parse_models(options), RunContext.start(options)
     report = progress.Numbered(report, len(models) * len(request.tasks))
-    output = Path(options.output or "")
     load = partial(Model.load, report=report, needs=request.needs, test_size=request.test_size)
     for model in models[1:]:  # damaged files are errors before hours are spent
         load(model, "cpu", report=SILENT)
@@ -156,8 +153,8 @@ def start_evaluations(
     for model in models:
         backbone = first if model is models[0] else load(model, context.device)
         report.name = options.name or (model_name(backbone.facts) if len(models) > 1 else "")
-        about = options.name, request, targets, output, context, report, ranks
-        evaluation = Evaluation(backbone, *about)
+        about = request, targets, Path(options.output or ""), context, report, ranks
+        evaluation = Evaluation(backbone, options.name, *about)
         evaluation.introduce()
         if ranks.first:
             evaluation.check_cost(options.yes)
@@ -173,8 +170,7 @@ class TargetSets:
         folder, roots = machine.cache_folder, machine.roots
         limit = limit_cache(folder, machine.cache_size)
         workers = min(32, process.count_cores()) if machine.workers is None else machine.workers
-        numbers = machine.batch_size, workers
-        self.features = features.FeatureStore(folder, *numbers, device, report, limit)
+        self.features = FeatureStore(folder, machine.batch_size, workers, device, report, limit)
         self.describe = cache(partial(data.describe_dataset, cache=folder, report=report))
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
         self.datasets = {key: data.load_target(key[0], roots, key[1], folder) for key in keys}
@@ -241,9 +237,8 @@ class Evaluation:
         with exact_float32(self.context.device):
             if not isinstance(spec, EpisodicSpec):
                 return store.complete_result() or self.run_probe(task, store, spec)
-            return retry_with_halvings(
-                partial(self.run_episodes, task, spec), self.report.log, store.halvings
-            )
+            attempt = partial(self.run_episodes, task, spec)
+            return retry_with_halvings(attempt, self.report.log, store.halvings)
 
     def run_episodes(self, task: TaskId, spec: EpisodicSpec, halvings: int) -> Result:
         """Compute the missing blocks of an episodic task and write its result.
@@ -368,8 +363,7 @@ class Evaluation:
             size, native = image.input_size, facts.input_size
             if native is None or auto or facts.random_init is not None:
                 continue
-            ratio = max(size, native) / min(size, native)
-            if ratio >= FAR and size != facts.evaluation_size:
+            if max(size, native) >= FAR * min(size, native) and size != facts.evaluation_size:
                 auto_size = facts.evaluation_size or choose_resolution(native)
                 log(
                     f"warning: {size} px is far from the {native} px that {facts.ref} was trained "
@@ -387,8 +381,7 @@ class Evaluation:
         spec = self.spec(task)
         if not isinstance(spec, EpisodicSpec):
             return {}
-        dim, device = self.backbone.facts.feature_dim, self.context.device
-        size = episodes_per_block(spec, dim, device)
+        size = episodes_per_block(spec, self.backbone.facts.feature_dim, self.context.device)
         return self.request.block_episodes(task, size)
 
     def check_cost(self, yes: bool) -> None:
@@ -400,15 +393,15 @@ class Evaluation:
 
     def estimate_extraction(self) -> Iterator[WorkEstimate]:
         """Yield the cost of extracting features, by their forward passes; none for few images."""
-        device, seconds, images = self.context.device, 0.0, Counter[int]()
+        store, seconds, images = self.targets.features, 0.0, Counter[int]()
         for whole in self.feature_requests(filter(self.has_work, self.share)).values():
-            if not self.targets.features.holds(whole):
+            if not store.holds(whole):
                 images[whole.image.input_size] += len(whole.dataset)
         if images.total() < WORTH_TIMING:
             return
         for size, n in images.items():
-            features.check_input_size(self.backbone, size, device)
-            seconds += n * seconds_per_image(self.backbone, size, device)
+            features.check_input_size(self.backbone, size, store.device)
+            seconds += n * seconds_per_image(self.backbone, size, store.device, store.batch_size)
         disk = images.total() * self.backbone.facts.feature_dim * 4
         yield WorkEstimate(f"features of {images.total()} images", seconds, disk=disk)
 
@@ -442,13 +435,15 @@ def is_on_features(task: TaskId) -> bool:
     return task.head is None or needs_features(EPISODIC.load(task.head))
 
 
-def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:
-    """Return the time of the forward pass alone, over a few black blocks after one to warm up."""
-    size = features.feature_block_size(backbone.facts.feature_dim, input_size)
-    images = torch.zeros((size, 3, input_size, input_size), dtype=torch.uint8, device=device)
-    with torch.inference_mode():
-        backbone.features(images).cpu()
-        started = time.monotonic()
-        for _ in range(TIMED_BLOCKS):
-            backbone.features(images).cpu()
-    return (time.monotonic() - started) / (TIMED_BLOCKS * size)
+def seconds_per_image(
+    backbone: Backbone, input_size: int, device: str, batch_size: int | None = None
+) -> float:
+    """Return the time of an image in an extraction, over a few black blocks after one to warm up.
+
+    batch_size: as in `FeatureStore`. Raise FsbenchError if a block exceeds the device's memory.
+    """
+    size = batch_size or features.feature_block_size(backbone.facts.feature_dim, input_size)
+    pixels = np.zeros((size, 3, input_size, input_size), np.uint8)
+    extract = partial(features.compute_features, backbone, pixels, device)
+    extract()
+    return timeit.timeit(extract, number=TIMED_BLOCKS) / (TIMED_BLOCKS * size)

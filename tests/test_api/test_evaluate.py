@@ -161,3 +161,22 @@ def test_an_estimate_before_work_changes_no_record_and_a_refusal_starts_none(
     assert not list(tmp_path.glob("timed-results/**/*.zst"))
     assert not (tmp_path / "timed" / "features").exists()
     assert run("timed") == plain
+
+
+def test_an_image_is_timed_as_it_is_extracted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks, layout and kernels."""
+    timed, calls = backbone(module=nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten())), []
+
+    def record(module: nn.Module, inputs: tuple[torch.Tensor]) -> None:
+        (x,) = inputs
+        is_channels_last = x.is_contiguous(memory_format=torch.channels_last)
+        calls.append((len(x), is_channels_last, torch.backends.cudnn.deterministic))
+
+    monkeypatch.setattr("fsbench.api.evaluate.WORTH_TIMING", 1)
+    monkeypatch.setattr("fsbench.core.progress.HOUR", 0.0)
+    timed.module.register_forward_pre_hook(record)
+    with pytest.raises(UsageError, match=r"features of \d+ images: about"):
+        fsbench.evaluate(timed, TASK, **QUICK, batch_size=16, cache=tmp_path)
+    assert calls == [(16, True, True)] * 3
