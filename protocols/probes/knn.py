@@ -52,10 +52,10 @@ def predict_labels(
     near = x @ train.x.mT
     if spec.metric == "euclidean":  # a test image's own square moves no neighbour
         near = near.mul_(2).sub_(train.x.square().sum(dim=1))
-    nearness, index = near.topk(spec.k, dim=1)
+    nearness, index = (t.cpu() for t in near.topk(spec.k, dim=1))  # GPUs add votes in any order
     if spec.metric == "euclidean":
         weights = torch.ones_like(nearness)
     else:  # shifted by the largest: only ratios matter, and no sum overflows
         weights = ((nearness - nearness[:, :1]) / spec.temperature).exp()
-    votes = x.new_zeros(len(x), n_classes).scatter_add_(1, train.y[index], weights)
-    return np.asarray(votes.cpu().numpy().argmax(axis=1), np.int64)
+    votes = weights.new_zeros(len(x), n_classes).scatter_add_(1, train.y.cpu()[index], weights)
+    return np.asarray(votes.numpy().argmax(axis=1), np.int64)
