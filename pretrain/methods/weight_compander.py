@@ -200,8 +200,8 @@ class Compander(Elementwise):
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         if self.function.bound < math.inf:
-            limit = torch.as_tensor(self.a, dtype=weight.dtype, device=weight.device).abs()
-            limit = limit * (1 - MARGIN) * self.function.bound
+            # filled by a kernel: a tensor of a number is a copy to the GPU that the host waits for
+            limit = (weight.new_ones(()) * self.a).abs() * (1 - MARGIN) * self.function.bound
             self.clamped += (weight.abs() > limit).sum()
             weight = weight.clamp(-limit, limit)
         return self.b * self.function.inverse(weight / self.a)

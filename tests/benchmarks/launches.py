@@ -102,6 +102,22 @@ class DeviceCounter(TorchDispatchMode):
             name, args[0]
         )
 
+    def copying(self, make: Callable[..., Tensor], data_at: int) -> Callable[..., Tensor]:
+        """Return `make`, counted where it copies numbers to the GPU, which torch does unseen here.
+
+        data_at: position of its argument `data`.
+        """
+
+        def make_counted(*args: Any, **kwargs: Any) -> Tensor:
+            tensor = make(*args, **kwargs)
+            data = args[data_at] if len(args) > data_at else kwargs["data"]
+            if tensor.device == GPU and not isinstance(data, Tensor):
+                self.copies += 1
+                self.waits += 1
+            return tensor
+
+        return make_counted
+
     def collect(self, flat: Tensor, *args: object, **options: object) -> "DeviceCounter":
         """Count an all-reduce or a broadcast, which leaves the tensor as it is."""
         self.launches += 1
@@ -128,6 +144,9 @@ def counted() -> Iterator[DeviceCounter]:
         patch.object(distributed, "all_reduce", counter.collect),
         patch.object(distributed, "broadcast", counter.collect),
         patch(f"{devices}_devices", return_value=["meta"]),
+        patch.object(torch, "tensor", counter.copying(torch.tensor, 0)),
+        patch.object(torch, "as_tensor", counter.copying(torch.as_tensor, 0)),
+        patch.object(Tensor, "new_tensor", counter.copying(Tensor.new_tensor, 1)),
         patch.object(loop, "check_ranks_agree"),
         patch.object(loop, "EpisodicValidation", loop.Validation),  # reads labels, in no step
         counter,

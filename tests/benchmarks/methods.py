@@ -66,7 +66,11 @@ def generate_source(side: int, batch_size: int, batches: int = STAGE_PARTS) -> S
 
 
 def make_recipe(name: str, network: Network) -> Recipe:
-    """Return the paper base with the method, its plan where it needs one, on a network."""
+    """Return the paper base with a method, its plan where it needs one, on a network.
+
+    name: of one method, or `imp+weight_compander`, with the plan of the first.
+    """
+    names, name = name, name.partition("+")[0]
     method = METHODS.load(name)
     pilot = registry.scaled(method)["pilot"]
     plan = {n: v for n, v in pilot.items() if n.partition(".")[0] != name or name == "lw"}
@@ -79,7 +83,8 @@ def make_recipe(name: str, network: Network) -> Recipe:
     }
     if issubclass(method, MetaLearner):
         settings |= {f"{name}.{field}": value for field, value in TASKS.items()}
-    return registry.build_recipe(f"paper/{name}", method, plan).replace(settings)
+    recipe = registry.build_recipe(f"paper/{name}", method, plan).replace(settings)
+    return registry.compose_methods(recipe, names)
 
 
 def start_later(

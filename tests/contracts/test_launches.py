@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks.launches import COUNTED, PAIR, count_bare_step, count_step
+from benchmarks.launches import COUNTED, GPU, PAIR, count_bare_step, count_step, counted
 from benchmarks.methods import Network, generate_source, start_later, take_step
 
 from fsbench.core.distributed import ALONE, Ranks
@@ -45,13 +45,23 @@ def test_a_step_launches_little_more_than_a_bare_loop(name: str, ranks: Ranks) -
     assert count_step(name, ranks=ranks, steps=1).launches <= MOST * bare_launches()
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("name", [*COUNTED, "imp+weight_compander", "seal+weight_norm"])
 def test_no_step_waits_for_the_gpu(name: str) -> None:
-    if issubclass(METHODS.load(name), MetaLearner):
+    if issubclass(METHODS.load(name.partition("+")[0]), MetaLearner):
         pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
     counts = count_step(name, TINY)
     assert counts.waits == 0
     assert 0 < counts.copies <= 2
+
+
+def test_numbers_that_become_a_tensor_on_the_gpu_are_a_copy_for_which_the_host_waits() -> None:
+    with counted() as counter:
+        made = torch.tensor([1.0, 2.0], device=GPU)
+        made.new_tensor(0.5)
+        torch.as_tensor(0.5, device=GPU)
+        torch.as_tensor(made)
+        torch.tensor(0.5)
+    assert (counter.copies, counter.waits) == (3, 3)
 
 
 @pytest.mark.parametrize(
