@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # of GPUs, as fresh processes have it
+# `deterministic=true` sets it; torch looks for it once, at the first matrix product on a GPU
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -31,7 +31,7 @@ from fsbench.data.source import SourceDataset, SourceListing, Split, take_subset
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training.context import Context
 from pretrain.training.episodes import meta_learner_of
-from pretrain.training.factory import build_context, use_precision
+from pretrain.training.factory import build_context, deterministic_kernels, use_precision
 from pretrain.training.streaming import describe_memory
 from pretrain.training.validation import autocast
 
@@ -135,7 +135,7 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     Raises FsbenchError if a step does not fit into the memory of the device.
     """
     recipe, target = fit_round_steps(recipe, source), torch.device(device)
-    with use_precision(recipe, target):
+    with use_precision(recipe, target), deterministic_kernels(recipe.deterministic):
         ctx = build_context(recipe, source, target, lambda rewrite: None)
         for method in recipe.methods:
             if "training_step" in method.hooks:

@@ -106,7 +106,7 @@ def use_precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
 @contextmanager
 def deterministic_kernels(enabled: bool) -> Iterator[None]:
     """Use deterministic kernels in the block, with the workspace that torch asks for on GPUs."""
-    if enabled:
+    if enabled:  # torch looks for it once, at the first matrix product on a GPU
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
     torch.use_deterministic_algorithms(enabled or before[0])

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.pretrain import equal, record, source, train, weights
+from support.pretrain import equal, record, source, tiny, train, weights
 from torch import Tensor
 
 from fsbench.backbones import load_backbone, load_classifier
 from fsbench.core.errors import FsbenchError
 from fsbench.data import Split
 from pretrain.recipes import registry
+from pretrain.training.cost import estimate_training
 from pretrain.training.factory import build_context
 
 STUDY = ("scnn", "vgg16", "mobilenet", "resnet50")
@@ -65,9 +66,14 @@ def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path)
 def test_deterministic_kernels_have_the_workspace_that_torch_asks_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also in the estimate, whose first product is the only one at which torch looks for it."""
     for enabled, workspace in ((False, None), (True, ":4096:8")):
+        fields = ("normal", *SHORT, f"deterministic={enabled}".lower())
         monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-        train(tmp_path / str(enabled), "normal", *SHORT, f"deterministic={enabled}".lower())
+        estimate_training(tiny(*fields), source(), "cpu")
+        assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == workspace
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+        train(tmp_path / str(enabled), *fields)
         assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == workspace
     assert not torch.are_deterministic_algorithms_enabled()
 
