@@ -16,6 +16,7 @@ from benchmarks.pairing import Settings, Side, fastest_seconds, timer
 from support.affine import PlainTuning
 
 from fsbench.backbones import load_backbone
+from fsbench.backbones.kernels import exact_float32
 from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, ImageSpec
 from protocols.affine.network import take_rows
 from protocols.affine.tuning import AffineTuning
@@ -63,8 +64,9 @@ def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
     tuning = PlainTuning(backbone, spec)
 
     def plain() -> None:
-        for batch in batches:
-            tuning.step(pixels[0, batch], labels[batch])
+        with exact_float32(device):
+            for batch in batches:
+                tuning.step(pixels[0, batch], labels[batch])
 
     heads = torch.zeros(episodes, dim, N_WAY, device=device)
     block = AffineTuning(backbone, spec, UntrainedHeads(heads, heads[:, 0]))

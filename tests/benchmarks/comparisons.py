@@ -44,6 +44,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 import fsbench
 from fsbench.backbones import load_backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore, feature_block_size
+from fsbench.backbones.kernels import exact_float32
 from fsbench.core.progress import SILENT
 from fsbench.core.specs import ImageSpec
 from fsbench.data import DataRoots, describe_dataset, load_target
@@ -267,7 +268,7 @@ def compare_extraction(settings: Settings, folder: Path, side: int, most: int) -
     images = Images(dataset, side)
 
     def plain() -> None:
-        with torch.inference_mode():
+        with torch.inference_mode(), exact_float32(settings.device):
             for x, _ in load_batches(images, batch_size=size):
                 x = x.to(settings.device).contiguous(memory_format=torch.channels_last)
                 backbone.module(x)
