@@ -14,8 +14,6 @@ from support.readme import DOCUMENTS
 
 from pretrain.recipes.registry import recipe_names
 
-CASES = read_cases("pages")
-
 PAGES = {*DOCUMENTS, *(path.name for path in ROOT.glob("*.md"))} - {"CHANGELOG.md"}
 """Documents of what is, not of what was."""
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -149,7 +147,7 @@ def test_comments_name_modules_that_exist() -> None:
     assert dead.keys() <= {"tests/contracts/test_names.py"}, dead
 
 
-@pytest.mark.parametrize(("present", "dead"), CASES["names"])
+@pytest.mark.parametrize(("present", "dead"), read_cases("pages")["names"])
 def test_a_name_that_does_not_exist_is_reported(present: str, dead: str) -> None:
     assert find_dead("README.md", f"`{present}`, `{dead}`") == [dead]
     text = "<!-- file: power.py --> --adapt py:power.py:mean, --adapt py:nobody.py:mean"

@@ -11,8 +11,6 @@ from support import snapshot
 from support.cli import CommandLine
 from support.snapshot import compare, find_differences
 
-from pretrain.recipes.registry import recipe_names
-
 SHOWN = 40
 """Differences that a failure lists."""
 
@@ -32,11 +30,6 @@ def test_the_command_shows_the_tiers_of_the_pilot_board(cli: CommandLine) -> Non
     tiers = [{name: row["tier"] for name, row in table["ranked"].items()} for table in golden]
     expected = [t | table["unranked"] for t, table in zip(tiers, golden, strict=True)]
     assert sorted(shown, key=len) == sorted(expected, key=len)
-
-
-def test_every_recipe_has_a_recorded_digest() -> None:
-    recorded = json.loads((snapshot.GOLDEN.parent / "recipe_digests.json").read_text("utf8"))
-    assert set(recorded) == set(recipe_names())
 
 
 def test_a_difference_says_where_what_was_and_what_is() -> None:

@@ -25,8 +25,6 @@ from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 
-CASES = read_cases("boards")
-
 COSTS = {"steps": 1, "samples": 1, "flops": 1, "seconds": 1.0, "peak_memory_bytes": 0}
 SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]
 AFFINE = EpisodicSpec(adaptation="affine")
@@ -137,7 +135,7 @@ def test_results_hold_every_recipe_and_its_control(name: str, scale: str) -> Non
     assert recipe_of(trained(both)) == both
 
 
-@pytest.mark.parametrize(("facts", "made", "network", "machine"), CASES["commands"])
+@pytest.mark.parametrize(("facts", "made", "network", "machine"), read_cases("boards")["commands"])
 def test_commands_name_weights_specs_and_machine(
     facts: dict[str, Any], made: dict[str, Any], network: list[str], machine: list[str]
 ) -> None:

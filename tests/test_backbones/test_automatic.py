@@ -17,8 +17,6 @@ from fsbench.core.errors import UsageError
 from fsbench.data.source import Split
 from pretrain.training.loop import train_recipe
 
-CASES = read_cases("backbones")
-
 
 def made(name: str) -> nn.Module:
     with torch.device("meta"):
@@ -26,7 +24,7 @@ def made(name: str) -> nn.Module:
     return model
 
 
-@pytest.mark.parametrize(("name", "blocks", "head"), CASES["blocks"])
+@pytest.mark.parametrize(("name", "blocks", "head"), read_cases("backbones")["blocks"])
 def test_blocks_of_known_networks(name: str, blocks: int, head: str) -> None:
     """resnet: units; vgg: convolutions and the dense layers that timm has as convolutions."""
     model = made(name)

@@ -21,10 +21,8 @@ from fsbench.data.images import crop_centres
 from protocols.base import Inputs
 from protocols.episodic import linear
 
-CASES = read_cases("backbones")
 
-
-@pytest.mark.parametrize(("gpus", "name", "expected"), CASES["devices"])
+@pytest.mark.parametrize(("gpus", "name", "expected"), read_cases("backbones")["devices"])
 def test_devices_by_name(
     gpus: int, name: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

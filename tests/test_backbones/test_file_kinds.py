@@ -27,8 +27,6 @@ from fsbench.backbones.loading import make_request
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 
-CASES = read_cases("backbones")
-
 Weights = dict[str, Tensor]
 TENSORS = {"conv1.weight": torch.arange(6.0).view(2, 3)}
 
@@ -183,7 +181,7 @@ def test_a_folder_of_transformers_opens_through_its_config(tmp_path: Path) -> No
     assert control.weights_hash != reference.weights_hash
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES["folders"])
+@pytest.mark.parametrize(("name", "kind"), read_cases("backbones")["folders"])
 def test_another_folder_is_named(name: str, kind: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("x")
     for ref in (f"{tmp_path}@test_resnet", f"{tmp_path}/"):

@@ -17,8 +17,6 @@ from fsbench.core.schema import Analysis
 from pretrain.training.loop import train_recipe
 from protocols.analyses import margins
 
-CASES = read_cases("data")
-
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -131,7 +129,7 @@ def test_meta_learners_and_other_backbones_have_no_head_for_the_source(
     assert "meta-learners and other backbones" in cli(*command, "knn_depth", code=2).err
 
 
-@pytest.mark.parametrize(("arguments", "text"), CASES["analyses"])
+@pytest.mark.parametrize(("arguments", "text"), read_cases("data")["analyses"])
 def test_refusals_come_before_any_record(
     arguments: tuple[str, ...], text: str, runs: dict[str, str], tmp_path: Path, cli: CommandLine
 ) -> None:

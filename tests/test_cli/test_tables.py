@@ -88,16 +88,13 @@ def make_board(folder: Path) -> Path:
     return folder / "board"
 
 
-def make_methods(folder: Path) -> list[TextTable]:
-    boards = read_method_boards(make_board(folder))
-    return [table for board in boards for table in make_tables(board)]
-
-
 TABLES: dict[str, Callable[[Path], list[TextTable]]] = {
     "results": make_results,
     "compare": make_comparison,
     "board": lambda folder: leaderboard(make_board(folder)).tables(seeds=True),
-    "methods": make_methods,
+    "methods": lambda folder: [
+        table for board in read_method_boards(make_board(folder)) for table in make_tables(board)
+    ],
 }
 
 

@@ -13,8 +13,6 @@ from fsbench.core.schema import BackboneFacts, Training
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.registry import compose_methods, control_recipe, load_recipe, recipe_names
 
-CASES = read_cases("boards")
-
 
 def train(recipe: Recipe) -> Training:
     return Training(recipe=recipe.model_dump(mode="json"), **fakes_methods.COSTS)
@@ -39,7 +37,7 @@ def test_the_controls_of_recipes_are_matched_and_plain() -> None:
         assert ours.conditions() == plain.conditions(), name
 
 
-@pytest.mark.parametrize("changes", CASES["conditions"])
+@pytest.mark.parametrize("changes", read_cases("boards")["conditions"])
 def test_any_other_difference_is_other_conditions(changes: dict[str, Any]) -> None:
     plain, other = fakes_methods.training(), fakes_methods.training("llf", **changes)
     assert other.conditions() != plain.conditions()

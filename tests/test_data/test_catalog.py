@@ -13,8 +13,6 @@ from fsbench.data import DataRoots, catalog
 from fsbench.data.cards import Archive, DatasetFacts
 from fsbench.data.catalog import read_card
 
-CASES = read_cases("data")
-
 CARD = """\
 title: Three birds
 label_rule: class id = rank of the name
@@ -65,7 +63,7 @@ def test_class_counts_are_the_official_numbers(
         card.listed_ids("labeled_80", None)
 
 
-@pytest.mark.parametrize("more", CASES["cards"])
+@pytest.mark.parametrize("more", read_cases("data")["cards"])
 def test_a_wrong_field_is_refused(write: Write, more: str) -> None:
     with pytest.raises(ValidationError):
         write(more)

@@ -15,8 +15,6 @@ from fsbench.data import DataRoots, load_target
 from fsbench.data.catalog import SOURCES, TARGETS, all_facts
 from fsbench.data.content import hash_contents
 
-CASES = read_cases("data")
-
 
 def test_ls_counts_the_images_that_are_there(
     cli: CommandLine, eurosat: Path, chestx: Path, isic: Path
@@ -91,7 +89,7 @@ def test_verify_generated_images_and_those_of_ones_own(cli: CommandLine, eurosat
     assert [row["official"] for row in rows] == [None, None]
 
 
-@pytest.mark.parametrize(("top", "query", "warning"), CASES["bits"])
+@pytest.mark.parametrize(("top", "query", "warning"), read_cases("data")["bits"])
 def test_unused_bits_are_warned_of(
     tmp_path: Path, top: int, query: str, warning: str | None
 ) -> None:

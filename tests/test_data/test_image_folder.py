@@ -20,8 +20,6 @@ from fsbench.data.content import hash_contents
 from fsbench.data.formats import readable_suffixes
 from fsbench.data.image_folder import list_folder_source
 
-CASES = read_cases("data")
-
 NFC, NFD = "Caf\u00e9", "Cafe\u0301"
 PARTS = join_names("train val", "a b", "1.png")
 
@@ -73,7 +71,7 @@ def test_files_that_are_left_out_are_counted_by_suffix(
     assert any(note in line for line in list_folder_source(f"folder:{source}").notes)
 
 
-@pytest.mark.parametrize(("splits", "classes", "fix"), CASES["splits"])
+@pytest.mark.parametrize(("splits", "classes", "fix"), read_cases("data")["splits"])
 def test_folders_that_repeat_their_sub_folders_are_splits(
     tmp_path: Path, splits: str, classes: str, fix: str
 ) -> None:

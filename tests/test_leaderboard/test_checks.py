@@ -20,8 +20,6 @@ from leaderboard.rules.submission import check_submissions, resolve_datasets
 from leaderboard.store import Board
 from leaderboard.submission import read_submissions
 
-CASES = read_cases("data")
-
 
 def board(folder: Path, columns: tuple[Column, ...] | None = None, **fields: Any) -> Board:
     return Board(folder / "board", BoardFile(name="b", columns=columns, **fields))
@@ -148,7 +146,7 @@ def test_targets_seen(results: Path, tmp_path: Path) -> None:
     assert codes(tmp_path / "facts") == {"undeclared"}
 
 
-@pytest.mark.parametrize(("target", "names"), CASES["targets"])
+@pytest.mark.parametrize(("target", "names"), read_cases("data")["targets"])
 def test_targets_are_known_under_their_usual_names(target: str, names: tuple[str, ...]) -> None:
     assert resolve_datasets(names) == {target}
 

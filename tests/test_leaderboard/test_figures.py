@@ -94,10 +94,6 @@ def points(figure: Figure | None) -> dict[str, Any]:
     return {str(bar.get_label()): bar[0] for bar in axes_of(figure).containers}
 
 
-def positions(figure: Figure | None) -> dict[str, tuple[float, float]]:
-    return {name: tuple(*line.get_xydata().tolist()) for name, line in points(figure).items()}
-
-
 def row_names(figure: Figure | None, panel: int = 0) -> list[str]:
     return [label.get_text() for label in figure.axes[panel].get_yticklabels()]
 
@@ -139,7 +135,7 @@ def test_gains_stand_in_order_with_interval_value_and_symbol() -> None:
     assert row_names(figure) == ["up, 2 seeds", "one, 1 seed", "even, 2 seeds", "down, 2 seeds"]
     assert texts(figure) == ["+2.00", "+1.00", "+0.00", "-2.00"]
     drawn = points(figure)
-    assert positions(figure) == {
+    assert {name: tuple(*line.get_xydata().tolist()) for name, line in drawn.items()} == {
         "up": (2, 0.5),
         "one": (1, 1.5),
         "even": (0, 2.5),
@@ -331,12 +327,9 @@ def test_figures_show_the_numbers_of_the_record(
             shown = {str(b.get_label()): b[0].get_xdata()[0] for b in axes.containers}
             assert shown == pytest.approx(expected)
     assert row_names(drawn["spread"]) == ["llf, 2 seeds", "normal, 2 seeds"]
-    halves = [f"{100 * h:.2f}" for r in ("llf", "normal") for h in two_halves(rows[r])]
+    overall = [rows[name].overall for name in ("llf", "normal")]
+    halves = [f"{100 * half:.2f}" for score in overall for half in (score.ci95, score.ci95_seeds)]
     assert " ".join(texts(drawn["spread"])).replace("±", "").replace(" /", "").split() == halves
-
-
-def two_halves(row: MethodRow) -> tuple[float, float]:
-    return row.overall.ci95, row.overall.ci95_seeds
 
 
 def test_tracks_have_files_of_their_own(

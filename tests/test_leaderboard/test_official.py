@@ -27,8 +27,6 @@ from leaderboard.repository import ABOUT, init_board
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
-CASES = read_cases("boards")
-
 SETS = ("flowers102", "cub200", "aircraft", "mit67", "dogs")
 
 
@@ -42,12 +40,6 @@ def write_probe(
     curve = np.repeat(right.mean(axis=1)[:, None], spec.epochs, axis=1)
     records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
     return fakes.store(root, spec, records, backbone=fakes.facts(name, **facts), data=data)
-
-
-def write_all_probes(root: Path, accuracy: float, name: str) -> None:
-    """All columns of one track."""
-    for name_of_set in SETS:
-        write_probe(root, accuracy, fakes.official(name_of_set), name)
 
 
 def named(name: str, **changes: object) -> Declaration:
@@ -94,7 +86,7 @@ def test_a_frozen_board_that_was_changed_is_refused(
     assert "restore the file" in caught.value.fix
 
 
-@pytest.mark.parametrize(("changes", "message"), CASES["versions"])
+@pytest.mark.parametrize(("changes", "message"), read_cases("boards")["versions"])
 def test_a_version_is_whole_and_known(board: Path, changes: Content, message: str) -> None:
     edit(board, lambda content: content.update(changes))
     with pytest.raises(ValidationFailed, match=message):
@@ -128,7 +120,8 @@ def submit_probes(
 ) -> None:
     """Submit all official columns of 224 px, and probes of other data sets or sizes."""
     results = board.parent / name
-    write_all_probes(results, accuracy, name)
+    for data in map(fakes.official, SETS):
+        write_probe(results, accuracy, data, name)
     for data in others:
         write_probe(results, accuracy, data, name, size)
     submit(results, board, named(name))

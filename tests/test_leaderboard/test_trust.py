@@ -160,10 +160,8 @@ def read_rows(board: Path) -> Rows:
                 for column, score in scores.items()
                 for kind, gain in (score.gains if score else {}).items()
             }
-            n_seeds, controls = (
-                len(table.rows[entry.name].networks),
-                dict(row.controls if row else {}),
-            )
+            n_seeds = len(table.rows[entry.name].networks)
+            controls = dict(row.controls if row else {})
             of_entry = entry.tier, entry.reason, entry.overall, n_seeds, badges[entry.name]
             facts[key] = RowFacts(*of_entry, controls, gains)
     return facts

@@ -21,11 +21,6 @@ LABELS = np.arange(24) % 4 * 3
 SPEC = EpisodeSpec(n_way=3, k_shot=2, n_query=3)
 
 
-def sampler() -> tuple[EpisodeSampler, dict[int, np.ndarray]]:
-    by_class = {int(c): np.flatnonzero(c == LABELS) for c in np.unique(LABELS)}
-    return EpisodeSampler(SPEC, "made up", dict.fromkeys(by_class, 6)), by_class
-
-
 class Numbered(torch.utils.data.Dataset[Tensor]):
     """Image j is a pixel of value j."""
 
@@ -38,7 +33,8 @@ class Numbered(torch.utils.data.Dataset[Tensor]):
 
 @present
 def test_task_i_of_the_taskset_is_episode_i_whenever_it_is_asked_for() -> None:
-    drawn, by_class = sampler()
+    by_class = {int(c): np.flatnonzero(c == LABELS) for c in np.unique(LABELS)}
+    drawn = EpisodeSampler(SPEC, "made up", dict.fromkeys(by_class, 6))
     tasks = l2l.build_taskset(drawn, Numbered(), by_class, 5)
     learn2learn = l2l.import_learn2learn()
     assert isinstance(tasks, learn2learn.data.Taskset)

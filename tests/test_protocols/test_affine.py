@@ -41,8 +41,6 @@ from protocols.episodic.affine import (
 )
 from protocols.heads.scoring import make_episode_records
 
-CASES = read_cases("heads")
-
 needs_bfloat16 = pytest.mark.skipif(
     not has_bfloat16_kernels(), reason="oneDNN has no bfloat16 kernels for this processor"
 )
@@ -294,7 +292,7 @@ def test_frozen_convolutions_equal_those_of_torch(
         torch.testing.assert_close(to_mine, to_right, rtol=bound, atol=bound)
 
 
-@pytest.mark.parametrize(("geometry", "side", "parts"), CASES["products"])
+@pytest.mark.parametrize(("geometry", "side", "parts"), read_cases("heads")["products"])
 def test_small_maps_and_strides_become_products(
     geometry: tuple[int, int, int], side: int, parts: int
 ) -> None:

@@ -24,8 +24,6 @@ from protocols.probes.linear import (
     evaluate_linear_probe,
 )
 
-CASES = read_cases("heads")
-
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
 TEST = np.flatnonzero(np.arange(len(DATASET)) % 4 == 0)
@@ -71,7 +69,7 @@ def reference(
     return heads
 
 
-@pytest.mark.parametrize("fields", CASES["probe"])
+@pytest.mark.parametrize("fields", read_cases("heads")["probe"])
 def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
     spec = ProbeSpec.model_validate({"epochs": 8, **fields})
     start = draw_linear_init(X.shape[1], 7, "probe-init", spec.seed, DATASET.name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import fakes
-from support.forged import edit
+from support.forged import edit, flipped
 from support.reading import episode_records, probe_records, read
 
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -121,12 +121,6 @@ def test_what_is_no_entry_is_named(text: bytes, folder: Path) -> None:
         read(folder)
 
 
-def flip(records: EpisodeRecords) -> EpisodeRecords:
-    correct = records.correct.copy()
-    correct[7, 1, 2] ^= True
-    return replace(records, correct=correct)
-
-
 def number(*index: int) -> Callable[[EpisodeRecords], EpisodeRecords]:
     return lambda records: replace(records, index=np.array(index))
 
@@ -134,7 +128,7 @@ def number(*index: int) -> Callable[[EpisodeRecords], EpisodeRecords]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (flip, "its outcomes give"),
+        (flipped(1, episode=7), "its outcomes give"),
         (number(*[0] * 40), "unsorted, or one is there twice"),
         (number(*range(1, 40), 0), "unsorted, or one is there twice"),
         (number(-1, *range(39)), "unsorted, or one is there twice"),

@@ -20,8 +20,6 @@ from fsbench.results.names import model_name, result_flags
 from fsbench.results.provenance import environment_of
 from fsbench.results.store import ResultStore
 
-CASES = read_cases("data")
-
 BLOCK = 8
 
 
@@ -46,7 +44,7 @@ def run(
         target.write_block(block, fakes.episodes(spec, data, index, accuracy))
 
 
-@pytest.mark.parametrize(("ref", "source", "seed", "name"), CASES["names"])
+@pytest.mark.parametrize(("ref", "source", "seed", "name"), read_cases("data")["names"])
 def test_model_names_are_safe_components(
     ref: str, source: str, seed: int | None, name: str
 ) -> None:
