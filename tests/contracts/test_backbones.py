@@ -16,7 +16,6 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.seeding import stream
 
 architectures = pytest.mark.parametrize("name", sorted(PRESETS))
-sources = pytest.mark.parametrize("name", SOURCES.names())
 
 WIDTH = 8
 
@@ -97,7 +96,7 @@ def test_a_seed_decides_all_weights_and_touches_nothing_else(name: str) -> None:
     assert (facts.source, facts.architecture, facts.random_init) == ("fsbench", ref, 3)
 
 
-@sources
+@pytest.mark.parametrize("name", SOURCES.names())
 @pytest.mark.parametrize("seed", [None, 0])
 def test_a_source_says_how_it_is_written_and_what_is_nonsense(name: str, seed: int | None) -> None:
     """Exit code 2 or 4 with a way out, never a traceback."""

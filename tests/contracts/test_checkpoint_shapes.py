@@ -27,7 +27,6 @@ from fsbench.core.seeding import stream
 from fsbench.core.specs import FeatureSpec
 
 State = dict[str, Tensor]
-Tree = dict[str, Any]
 
 TOY = "fsbench/toy_resnet"
 RESNET, VIT = "py:support.nets:resnet", "test_vit"
@@ -67,7 +66,7 @@ def mlp(prefix: str) -> State:
     return {f"{prefix}.0.weight": torch.ones(4, 4), f"{prefix}.2.weight": torch.ones(4, 4)}
 
 
-def optimizer(weights: State) -> Tree:
+def optimizer(weights: State) -> dict[str, Any]:
     moments = {i: {"step": torch.tensor(3.0), "exp_avg": t} for i, t in enumerate(weights.values())}
     return {"state": moments, "param_groups": [{"lr": 0.1, "params": list(moments)}]}
 

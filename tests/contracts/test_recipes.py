@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from support.cases import GOLDEN
 from support.pretrain import published_figures
 
 from fsbench.api.pretrain import read_recipe, resolve_recipe
@@ -25,7 +26,6 @@ from protocols.analyses import ANALYSES
 NAMES = registry.recipe_names()
 every = pytest.mark.parametrize("name", NAMES)
 SCALES = ("full", "pilot", "regime", "toy")
-DIGESTS = Path(__file__).resolve().parents[1] / "golden" / "recipe_digests.json"
 
 
 @every
@@ -48,7 +48,7 @@ def test_it_is_whole_and_survives_json_and_a_file(name: str, tmp_path: Path) -> 
 
 def test_digests_are_those_of_earlier_versions() -> None:
     """Stored runs and leaderboard entries name their recipe by its digest."""
-    recorded = json.loads(DIGESTS.read_text(encoding="utf8"))
+    recorded = json.loads((GOLDEN / "recipe_digests.json").read_text(encoding="utf8"))
     assert {name: registry.load_recipe(name).digest() for name in NAMES} == recorded
 
 

@@ -18,7 +18,6 @@ from fsbench.cli import main, options
 from fsbench.cli.main import PANELS, build
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("fsbench", "leaderboard", "pretrain", "protocols")
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -144,7 +143,7 @@ def test_a_command_that_imports_torch_ends_in_silence(tmp_path: Path) -> None:
 
 def fix_texts() -> Iterator[tuple[str, str]]:
     """The literal texts of every `fix=`, with the place."""
-    for package in PACKAGES:
+    for package in ("fsbench", "leaderboard", "pretrain", "protocols"):
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
                 if isinstance(node, ast.keyword) and node.arg == "fix":

@@ -19,7 +19,6 @@ from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import find_entries, read_loaded
 
 CONTROL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
-EPISODES = 300
 
 
 def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -54,7 +53,6 @@ class Net(torch.nn.Module):
         return self.conv(x).relu().mean((2, 3))
 """
 """A network that notes which rank forwards how many images."""
-BLOCK = 16
 
 
 def test_two_processes_give_the_records_of_one(
@@ -65,19 +63,10 @@ def test_two_processes_give_the_records_of_one(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     ranks, whole, forwarded = tmp_path / "ranks", tmp_path / "whole", tmp_path / "forwarded"
-    tasks = ["-t", "toy_scan:5w5s,toy_scan:knn,toy_tiles:knn", "--episodes", str(EPISODES)]
-    images = ["--input-size", "32", "--mean", "half", "--std", "half", "-b", str(BLOCK)]
-    call = [
-        "benchmark",
-        "-m",
-        "py:counted:Net",
-        *images,
-        *tasks,
-        "--threads",
-        "2",
-        "--workers",
-        "0",
-    ]
+    tasks = ["-t", "toy_scan:5w5s,toy_scan:knn,toy_tiles:knn", "--episodes", "300"]
+    images = ["--input-size", "32", "--mean", "half", "--std", "half", "-b", "16"]
+    call = ["benchmark", "-m", "py:counted:Net", *images, *tasks]
+    call += ["--threads", "2", "--workers", "0"]
     monkeypatch.setenv("FORWARDED", str(forwarded))
     done = torchrun(*call, "--cache", str(tmp_path / "theirs"), "-o", str(ranks), "--json")
     assert done.returncode == 0, done.stderr

@@ -1,8 +1,5 @@
 """`fsbench ls methods`: every method with its paper, its hooks and its options."""
 
-from typing import Any
-
-import pytest
 from support.cli import CommandLine
 
 from pretrain import METHODS
@@ -10,14 +7,8 @@ from pretrain.method import HOOKS
 from pretrain.recipes.recipe import ActingOrder
 
 
-@pytest.fixture
-def listed(cli: CommandLine) -> dict[str, dict[str, Any]]:
-    return {row["method"]: row for row in cli.json("ls", "methods")}
-
-
-def test_all_methods_are_listed_with_paper_hooks_and_options(
-    listed: dict[str, dict[str, Any]],
-) -> None:
+def test_all_methods_are_listed_with_paper_hooks_and_options(cli: CommandLine) -> None:
+    listed = {row["method"]: row for row in cli.json("ls", "methods")}
     assert len(listed) == 31
     for name, method in METHODS.items():
         row = listed[name]

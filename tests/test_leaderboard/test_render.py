@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import fakes
 from support import site as fakes_site
-from support.cases import read_cases
+from support.cases import GOLDEN, read_cases
 from support.pages import Elements
 from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
 
@@ -33,7 +33,6 @@ from leaderboard.render.md import escape_markdown
 from leaderboard.render.terminal import make_published_tables, make_score_table
 from leaderboard.tables import BoardTable
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 ONE, FIVE = COLUMNS
 NAMES = FORMATS.names()
 
@@ -143,12 +142,9 @@ def test_guarded_text_is_no_formula_and_loses_nothing(text: str) -> None:
     assert shown in {text, "'" + text}
 
 
-ESCAPED = read_cases("pages")["escaped"]
-
-
 @pytest.mark.parametrize("escape", [escape_markdown, escape_latex])
 def test_text_is_shown_as_it_is(escape: Callable[[str], str]) -> None:
-    expected = ESCAPED[escape.__name__]
+    expected = read_cases("pages")["escaped"][escape.__name__]
     assert {text: escape(text) for text in expected} == expected
 
 

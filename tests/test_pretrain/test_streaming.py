@@ -15,8 +15,6 @@ from pretrain.training.batches import BatchLoader
 from pretrain.training.factory import LOADERS
 from pretrain.training.streaming import RowReader, RowStream
 
-CPU = torch.device("cpu")
-
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -91,7 +89,7 @@ def test_a_source_above_a_third_of_a_gpu_is_streamed(monkeypatch: pytest.MonkeyP
     memory.total_memory -= 1
     assert streaming.is_streamed(data, gpu)
     assert streaming.describe_memory(data, gpu) == "0.0 GB of images streamed to the GPU"
-    assert not streaming.is_streamed(data, CPU)
+    assert not streaming.is_streamed(data, torch.device("cpu"))
     monkeypatch.setattr(cost, "describe_memory", lambda source, device: "1.0 GB of images")
     text = str(cost.estimate_training(tiny("normal"), data, "cpu"))
     assert text.startswith("1.0 GB of images: 16 steps, about ")

@@ -17,13 +17,11 @@ from pretrain.weights import surgery
 
 CASES = read_cases("backbones")
 
-TOY = load_architecture("toy_resnet")
-
 
 @pytest.fixture
 def model() -> nn.Module:
     with stream("surgery"):
-        return TOY.build(4, 4)
+        return load_architecture("toy_resnet").build(4, 4)
 
 
 def test_buffers_and_plain_parameters_are_written_in_place(model: nn.Module) -> None:

@@ -31,7 +31,6 @@ PUBLISHED = {
     "chestx": {1: (22.80, 0.41), 5: (25.69, 0.44), 20: (30.48, 0.44)},
 }
 """Percent and 95 % half-width by shots."""
-WEIGHTS = "resnet18-f37072fd.pth"
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def official(packs: Path) -> Path:
             pytest.skip(
                 f"{name} below {packs} is a {', '.join(dataset.flags)}: needs official data"
             )
-    weights = Path(torch.hub.get_dir()) / "checkpoints" / WEIGHTS
+    weights = Path(torch.hub.get_dir()) / "checkpoints" / "resnet18-f37072fd.pth"
     if not weights.is_file():
         pytest.skip(f"no {weights}: fetch it with torchvision.models.resnet18(weights='DEFAULT')")
     return packs
