@@ -29,13 +29,6 @@ def test_figures_are_those_that_were_read_from_the_papers() -> None:
     assert figures == json.loads((GOLDEN / "published_figures.json").read_text("utf8"))
 
 
-def test_recipes_of_small_sources_have_their_size() -> None:
-    for recipe in map(registry.load_recipe, registry.recipe_names()):
-        if recipe.source in ("mnist", "cifar10", "cifar100"):
-            assert recipe.input_size == (28 if recipe.source == "mnist" else 32)
-            assert recipe.source in recipe.name
-
-
 def test_three_generations_are_the_long_recipe_cut() -> None:
     for name in ("normal_long", "llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"):
         rounds = [
@@ -64,12 +57,6 @@ def test_the_listing_shows_paper_row_and_figures() -> None:
     assert "4 x 100000 steps" in family
 
 
-def test_redraws_of_the_papers_rows_follow_the_code_that_made_their_figures() -> None:
-    redraws = {n: registry.load_recipe(n).redraw for n in registry.recipe_names()}
-    coded = {name for name, law in redraws.items() if law == "kaiming_uniform_sqrt5"}
-    assert coded == {"paper/llf", "paper/seal_reinit"}
-
-
 ROWS = read_cases("paper_rows")
 
 
@@ -80,24 +67,6 @@ def test_protocols_and_coefficients_are_the_papers(name: str) -> None:
     actual = {**dict(recipe), **plan, **dict(recipe.methods[0]), "drops": [*drop_epochs(recipe)]}
     assert {field: actual[field] for field in ROWS[name]} == ROWS[name]
 
-
-def test_swrs_rows_follow_the_printed_bias_rule_and_others_the_corrected_one() -> None:
-    """Their figures were made by code with `l >= k` (Algorithm 1)."""
-    names = [n for n in registry.recipe_names() if n.split("/")[1].startswith("swr")]
-    literal = {name: dict(registry.load_recipe(name).methods[0])["paper_literal"] for name in names}
-    assert literal == {name: name.startswith("paper/") for name in names}
-    assert len(names) == 6 * 5 + 8
-
-
-def test_nios_objective_is_the_papers_but_for_the_pilot() -> None:
-    objectives = {
-        scale: dict(registry.load_recipe(f"{scale}/nio").methods[0])["objective"]
-        for scale in ("full", "regime", "toy", "pilot")
-    }
-    assert objectives == {"full": "gc", "regime": "gc", "toy": "gc", "pilot": "gc_gn_sqrt"}
-
-
-# The reinitialization study
 
 BLOCKS = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
 ENDS = {"": "plain", "_augmented": "augmentation", "_augmented_dropout": "augmentation+dropout"}

@@ -52,11 +52,6 @@ def test_it_is_scikit_learns(metric: str, weights: Any, k: int, device: str) -> 
     assert 0.2 < expected.mean() < 0.99
 
 
-def test_defaults_are_dinos() -> None:
-    spec = KnnSpec()
-    assert (spec.k, spec.metric, spec.temperature) == (20, "cosine", 0.07)
-
-
 @pytest.mark.parametrize(
     ("train", "query", "right"), [([0, 80], [81], False), ([80, 0], [1], True)]
 )
