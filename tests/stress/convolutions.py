@@ -91,10 +91,10 @@ def find_faults(chosen: list[Case], threads: int = 1) -> list[Case]:
             text=True,
         )
         ended = worker.stdout.count("\n")
-        if worker.returncode in (0, 1) and ended < len(chosen) - start:
-            raise RuntimeError(worker.stderr)  # an error of Python, no fault of memory
-        if worker.returncode == 0:
+        if ended == len(chosen) - start:  # each has freed its memory: how Python exits is no fault
             break
+        if worker.returncode in (0, 1):
+            raise RuntimeError(worker.stderr)  # an error of Python, no fault of memory
         faults.append(chosen[start + ended])
         start += ended + 1
     return faults
