@@ -58,7 +58,7 @@ def test_rounds_are_listed_as_the_log_has_them(
     list_rounds.update_list(tmp_path / "runs", file)
     lw, seal = csv.DictReader(file.open())
     assert (lw["run"], lw["lr"], lw["rounds"]) == ("regime-lw-s0", "0.10", "")
-    assert (seal["run"], seal["lr"], seal["seed"]) == ("regime-seal-s3", "0.03", "3")
+    assert (seal["run"], seal["augmentation"], seal["seed"]) == ("regime-seal-s3", "none", "3")
     assert (seal["rounds"], seal["training"], seal["ascents"]) == ("20.00 21.00", "99.0", "31.8")
     assert (seal["settings"], seal["epochs"]) == ("ascent_factor=3.0", "2")
 
