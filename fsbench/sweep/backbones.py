@@ -1,5 +1,6 @@
 """Backbones of a sweep: runs that it trains, and backbones that exist already."""
 
+import re
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -13,7 +14,7 @@ from fsbench.backbones.sources.run import RECORD, RunRecord, read_run
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
-from fsbench.results.assembly import read_by_key
+from fsbench.results.names import safe_name
 from fsbench.sweep.job import Job, read_source, run_ranks
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
@@ -46,11 +47,6 @@ class TrainingJob(Job):
     def sizes(self) -> Sizes:
         return self.recipe.input_size, registry.evaluation_size(self.recipe.name)
 
-    @cached_property
-    def digest_on_board(self) -> str:
-        """Digest that its results state, as may those of another source (`has_facts`)."""
-        return self.recipe.digest()
-
     def folder(self, options: SweepOptions) -> Path:
         return options.output / "runs" / self.title
 
@@ -60,7 +56,7 @@ class TrainingJob(Job):
         if not path.is_file():
             return None
         record = _read_once(path.parent, path.stat().st_mtime_ns)
-        return record if self.has_facts(record, options) else None
+        return record if self.is_trained_so(record, options) else None
 
     def done(self, options: SweepOptions) -> bool:
         """Return whether the folder has this run; `run` refuses a folder with another one."""
@@ -80,23 +76,21 @@ class TrainingJob(Job):
         folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
         return ModelOptions((f"run:{folder}",), name=self.title)
 
-    def facts(self, options: SweepOptions) -> BackboneFacts | None:
-        """Return the facts in the results of the trained weights, which need not be loaded."""
-        record = self.record(options)
-        if record is None or record.weights_hash is None:
-            return None
-        results = read_by_key(options.results / self.title / record.weights_hash[:12])
-        return next((one.result.backbone for one in results.values()), None)
-
     def missing_part(self, analysis: AnalysisFile) -> str:
         """Return what the analysis needs and the backbone lacks; empty if nothing."""
         needs_head = "head" in analysis.NEEDS
         return NEEDS_HEAD if needs_head and self.recipe.loader == "episodes" else ""
 
-    def has_facts(self, facts: BackboneFacts | RunRecord, options: SweepOptions) -> bool:
-        """Return whether these are facts of this backbone, by recipe and source."""
+    def has_facts(self, facts: BackboneFacts, options: SweepOptions) -> bool:
+        """Return whether these are facts of the run, which may be deleted."""
+        record = self.record(options)
+        is_same = record is None or record.weights_hash == facts.weights_hash
+        return is_same and self.is_trained_so(facts, options)
+
+    def is_trained_so(self, facts: BackboneFacts | RunRecord, options: SweepOptions) -> bool:
+        """Return whether a network is of this recipe and source."""
         trained_on = facts.training and facts.training.source_fingerprint
-        is_same = facts.recipe_digest == self.digest_on_board
+        is_same = facts.recipe_digest == self.recipe.digest()
         return is_same and trained_on == read_source(self.recipe, options).fingerprint
 
 
@@ -111,15 +105,8 @@ class GivenBackbone(Frozen):
     def sizes(self) -> Sizes:
         return self.loaded.input_size, self.loaded.evaluation_size
 
-    @property
-    def digest_on_board(self) -> str:
-        return self.loaded.identity
-
     def models(self, options: SweepOptions) -> ModelOptions:
         return replace(self.model, name=self.title)
-
-    def facts(self, options: SweepOptions) -> BackboneFacts | None:
-        return self.loaded
 
     def missing_part(self, analysis: AnalysisFile) -> str:
         (model,) = parse_models(self.model)
@@ -130,6 +117,11 @@ class GivenBackbone(Frozen):
 
 
 SweepBackbone = TrainingJob | GivenBackbone
+
+
+def name_entry(backbone: SweepBackbone) -> str:
+    """Return the name of the entry of a backbone, which is that of its recipe without the seed."""
+    return safe_name(re.sub(r"-s\d+$", "", backbone.title))
 
 
 @lru_cache(maxsize=8)

@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 from pydantic import InstanceOf
 
 from fsbench.api.evaluate import TargetSets, is_on_features, run_request, start_evaluations
@@ -18,27 +17,27 @@ from fsbench.api.options import EvaluationOptions, SweepOptions
 from fsbench.api.request import EvaluationRequest, pool_of
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import Reporter
-from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
+from fsbench.core.schema import DatasetRecord
 from fsbench.core.specs import Spec
 from fsbench.core.tasks import TaskId
-from fsbench.results.store import ResultStore
-from fsbench.sweep.backbones import Sizes, SweepBackbone, load_options
+from fsbench.results.entry import ENTRY_FILE, Loaded
+from fsbench.results.verification import read_verified
+from fsbench.sweep.backbones import Sizes, SweepBackbone, load_options, name_entry
 from fsbench.sweep.job import Job
-from leaderboard.store import Board
 
-ResultKey = tuple[str | None, TaskId, str, str]
-"""Identity or recipe digest of a backbone, task, digest of the spec, identity of the images."""
+ResultKey = tuple[TaskId, str, str]
+"""Task, digest of its spec, identity of its images."""
 
 
-@cache
-def index_results(board: Path) -> Mapping[ResultKey, Sequence[Result]]:
-    """Read all results of the board, once. Raise ValidationFailed if it is damaged."""
-    results: dict[ResultKey, list[Result]] = defaultdict(list)
-    for result in (r for e in Board.open(board, new=True).entries() for r in e.results):
-        for backbone in (result.backbone.identity, result.backbone.recipe_digest):
-            key = backbone, result.task, result.spec_digest, result.dataset.identity
-            results[key].append(result)
-    return results
+@lru_cache(maxsize=8)
+def index_results(folder: Path) -> Mapping[ResultKey, Sequence[Loaded]]:
+    """Read all results at or below a folder, once. Raise ValidationFailed if they are damaged."""
+    index = defaultdict[ResultKey, list[Loaded]](list)
+    for path in folder.rglob(ENTRY_FILE):
+        for one in read_verified(path.parent).loaded:
+            result = one.result
+            index[result.task, result.spec_digest, result.dataset.identity].append(one)
+    return index
 
 
 @dataclass(frozen=True)
@@ -90,31 +89,25 @@ class EvaluationJob(Job):
         specs = [f"{task.dataset} {digest}" for task, digest in self.tasks.digests.items()]
         return f"{self.backbone.title}: {specs} {self.tasks.request.n_episodes}"
 
-    def is_on_board(self, task: TaskId, options: SweepOptions) -> bool:
-        """Return whether an entry has a complete result of a task."""
-        images, spec = self.tasks.images[task].identity, self.tasks.digests[task]
-        key = self.backbone.digest_on_board, task.in_results, spec, images
+    def is_complete(self, task: TaskId, folder: Path, options: SweepOptions) -> bool:
+        """Return whether a folder has a complete result of a task. Raise as `index_results`."""
+        key = task.in_results, self.tasks.digests[task], self.tasks.images[task].identity
         required = 1 if task.probe else self.tasks.request.n_episodes
-        return options.board is not None and any(
+        return any(
             result.score.n >= required and self.backbone.has_facts(result.backbone, options)
-            for result in index_results(options.board).get(key, ())
+            for result in (one.result for one in index_results(folder).get(key, ()))
         )
 
     def done(self, options: SweepOptions) -> bool:
-        """Return whether the results folder has all outcomes; damaged ones are made anew."""
+        """Return whether results and board have all outcomes; damaged ones are made anew."""
+        folders = [options.results / self.backbone.title]
+        folders += [options.board / name_entry(self.backbone)] if options.board else []
         with suppress(ValidationFailed):  # of other images or damaged: running the job says so
-            facts = self.backbone.facts(options)
-            return facts is not None and all(
-                self.is_stored(task, facts, options) for task in self.tasks.images
+            return all(
+                any(self.is_complete(task, folder, options) for folder in folders)
+                for task in self.tasks.images
             )
         return False
-
-    def is_stored(self, task: TaskId, facts: BackboneFacts, options: SweepOptions) -> bool:
-        """Return whether a result of a task is complete. Raise ValidationFailed as ResultStore."""
-        about = facts, self.tasks.images[task], self.tasks.specs[task]
-        store = ResultStore(options.results, *about, model=self.backbone.title)
-        episodes = () if task.probe else np.arange(self.tasks.request.n_episodes)
-        return store.complete_result(episodes) is not None
 
     def run(self, options: SweepOptions) -> None:
         chosen = load_options(self.backbone, options)

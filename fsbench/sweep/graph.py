@@ -16,11 +16,17 @@ from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import choose_applicable
-from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob, group_tasks, share_features
+from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, name_entry
+from fsbench.sweep.evaluation import (
+    EvaluationJob,
+    FeaturesJob,
+    group_tasks,
+    index_results,
+    share_features,
+)
 from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile, select
 from fsbench.sweep.job import Job, read_outline
-from fsbench.sweep.submission import SubmissionJob, name_entry
+from fsbench.sweep.submission import SubmissionJob
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe, Scale, fit_round_steps
@@ -169,13 +175,10 @@ def load_given(model: ModelOptions, needs: frozenset[str] = frozenset()) -> Give
 
 def find_done(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
     """Compute which jobs are done from folders and board, from the last job to the first."""
+    index_results.cache_clear()  # either may have changed
     done, is_needed = dict[str, str](), dict[str, bool]()
     for key, job in reversed(plan.jobs.items()):
-        if isinstance(job, EvaluationJob) and all(
-            job.is_on_board(task, options) for task in job.tasks.specs
-        ):
-            done[key] = "on the board"
-        elif job.done(options):
+        if job.done(options):
             done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"
         elif isinstance(job, TrainingJob | FeaturesJob) and is_needed.get(key) is False:
             done[key] = "not needed any more"

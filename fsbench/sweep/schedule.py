@@ -11,7 +11,6 @@ from fsbench.api.options import SweepOptions
 from fsbench.core.io import lock_exclusively
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep.engines import find_gpus, make_engine
-from fsbench.sweep.evaluation import index_results
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.job import Job, UserMethods, run_job
@@ -92,7 +91,6 @@ def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT
     """Build the jobs of the file and compute which are done. Raise UsageError for too few GPUs."""
     RunContext.start(options if options.engine == "processes" else replace(options, device="cpu"))
     gpus = find_gpus(options, file.gpus)
-    index_results.cache_clear()  # the board may have changed
     plan = replace(plan_jobs(file, options, report), gpus=gpus, shares=file.gpus)
     return find_done(plan, replace(options, progress=report))
 

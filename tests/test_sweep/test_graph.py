@@ -16,14 +16,13 @@ from fsbench.backbones.features import FeatureStore
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import WorkEstimate
-from fsbench.sweep import costs
+from fsbench.sweep import costs, evaluation
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.backbones import GivenBackbone, TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob, index_results
+from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.schedule import plan_sweep
 from fsbench.sweep.submission import SubmissionJob
-from leaderboard.store import Board
 from pretrain.recipes.recipe import Recipe
 
 RANDOM = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
@@ -129,7 +128,7 @@ def test_a_backbone_whose_preprocessing_is_unknown_is_refused_with_the_plan(
 def test_a_spec_is_made_once_and_a_result_compared_with_its_own_backbone_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five tasks of six backbones, with each other's results on the board: 30 comparisons."""
+    """Five tasks of six backbones, with results of all in the entry of one: five comparisons."""
 
     def count(owner: type, name: str) -> Any:
         method = getattr(owner, name)
@@ -146,21 +145,25 @@ def test_a_spec_is_made_once_and_a_result_compared_with_its_own_backbone_alone(
     jobs = plan_jobs(read(data), options)
     results = [
         SimpleNamespace(
-            backbone=job.backbone.facts(options),
+            backbone=job.backbone.loaded,
             task=task.in_results,
             spec_digest=job.tasks.digests[task],
             dataset=job.tasks.images[task],
             score=SimpleNamespace(n=4),
         )
         for job in jobs.jobs.values()
-        if isinstance(job, EvaluationJob)
+        if isinstance(job, EvaluationJob) and isinstance(job.backbone, GivenBackbone)
         for task in job.tasks.images
     ]
-    monkeypatch.setattr(Board, "entries", lambda _: [SimpleNamespace(results=results)])
-    entries = count(Board, "entries")
-    index_results.cache_clear()
-    assert set(find_done(jobs, options).done.values()) == {"not needed any more", "on the board"}
-    assert [counted.call_count for counted in (spec, has_facts, entries)] == [5, 30, 1]
+    (tmp_path / "board" / "random-0").mkdir(parents=True)
+    (tmp_path / "board" / "random-0" / "entry.json").touch()
+    loaded = [SimpleNamespace(result=result) for result in results]
+    read_entry = Mock(return_value=SimpleNamespace(loaded=loaded))
+    monkeypatch.setattr(evaluation, "read_verified", read_entry)
+    done = find_done(jobs, options).done
+    assert [spec.call_count, has_facts.call_count, read_entry.call_count] == [5, 5, 1]
+    assert set(done.values()) == {"not needed any more", "done"}
+    assert all("random-0" in key for key in done)
 
 
 @pytest.mark.parametrize("device", ["auto", "cuda", "cuda:1", "cpu"])

@@ -1,6 +1,7 @@
 """What a sweep may do to an entry that is on the board already."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import fakes
@@ -38,28 +39,34 @@ def of(job: SubmissionJob, options: SweepOptions, kind: str) -> BackboneFacts:
     return fakes.facts(recipe_digest=digest, steps=training.steps, training=training.model_dump())
 
 
-OTHERS = ["of another recipe", "of another source", "of no entry"]
-
-
-@pytest.mark.parametrize("kind", ["ours", "not trained here", *OTHERS])
-def test_results_of_other_weights_of_the_same_recipe_are_not_replaced(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["ours", "of another recipe", "of another source"])
+def test_an_entry_with_results_that_the_sweep_lacks_is_not_replaced(
+    kind: str, tmp_path: Path
 ) -> None:
     job, here = entry(tmp_path), make_options(tmp_path)
-    backbone = job.evaluations[0].backbone
-    facts = of(job, here, kind)
+    seeds, facts = [one.backbone for one in job.evaluations], of(job, here, kind)
+    assert not keep_results(tmp_path / "none", seeds, here)
     fakes.write(tmp_path / "board", backbone=facts)
     (folder,) = (tmp_path / "board").glob("*/*")
-    if kind == "of no entry":
-        folder = tmp_path / "none"
-    trained = None if kind == "not trained here" else fakes.facts("other")
-    monkeypatch.setattr(TrainingJob, "facts", lambda run, options: trained)
-    if kind != "ours":
-        assert keep_results(folder, backbone, here) is (kind not in OTHERS)
+    if kind == "ours":
+        assert keep_results(folder, seeds, here)
         copies = here.results.glob(f"{job.name}-s0/{facts.identity[:12]}/entry.json")
-        assert len(list(copies)) == (kind not in OTHERS)
+        assert len(list(copies)) == 1
         return
-    with pytest.raises(ValidationFailed, match="results of other weights") as error:
-        keep_results(folder, backbone, here)
-    assert facts.weights_hash[:12] in str(error.value)
+    with pytest.raises(ValidationFailed, match="results of weights") as error:
+        keep_results(folder, seeds, here)
+    assert facts.identity[:12] in str(error.value)
     assert "delete the entry" in error.value.fix
+
+
+def test_results_of_a_run_are_those_of_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine makes other weights of the recipe; where the run is deleted, any are its."""
+    job, here = entry(tmp_path), make_options(tmp_path)
+    backbone, facts = job.evaluations[0].backbone, of(job, here, "ours")
+    assert backbone.has_facts(facts, here)
+    for weights, is_its in [(facts.weights_hash, True), ("0" * 64, False)]:
+        record = SimpleNamespace(weights_hash=weights)
+        monkeypatch.setattr(TrainingJob, "record", lambda run, options, it=record: it)
+        assert backbone.has_facts(facts, here) is is_its

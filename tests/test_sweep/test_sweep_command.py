@@ -126,7 +126,7 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
         shutil.copy(path, copy)
     cli("sweep", *second)
     assert not (tmp_path / "second" / "runs").exists()
-    states = ["not needed any more", "on the board", "done", "on the board"]
+    states = ["not needed any more", "done", "done", "on the board"]
     assert [state for _, state in list_jobs(cli, *second)] == states
 
     (evaluation,) = data["evaluate"]
