@@ -170,7 +170,8 @@ class TargetSets:
         folder, roots = machine.cache_folder, machine.roots
         limit = limit_cache(folder, machine.cache_size)
         workers = min(32, process.count_cores()) if machine.workers is None else machine.workers
-        self.features = FeatureStore(folder, machine.batch_size, workers, device, report, limit)
+        how = machine.batch_size, workers, device, report, limit, machine.features_from
+        self.features = FeatureStore(folder, *how)
         self.describe = cache(partial(data.describe_dataset, cache=folder, report=report))
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
         self.datasets = {key: data.load_target(key[0], roots, key[1], folder) for key in keys}
@@ -246,8 +247,7 @@ class Evaluation:
         halvings: of the episodes that share a forward pass; results of other halvings are not
         mixed. Raises OutOfMemory.
         """
-        context, blocks = replace(self.context, halvings=halvings), self.block_episodes(task)
-        store = self.store(task, context)
+        store, blocks = self.store(task, halvings), self.block_episodes(task)
         episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
         if result := store.complete_result(episodes):
             return result
@@ -255,7 +255,7 @@ class Evaluation:
         return store.finish(
             episodes,
             limited=self.request.is_limited(task),
-            provenance=context.provenance(self.read_cost(task)),
+            provenance=self.context_of(task, halvings).provenance(self.read_cost(task)),
             feature_norm=self.inputs(task).feature_norm,
         )
 
@@ -264,7 +264,7 @@ class Evaluation:
 
         Progress counts the blocks of all ranks. Raises OutOfMemory.
         """
-        store = self.store(task, replace(self.context, halvings=halvings))
+        store = self.store(task, halvings)
         blocks, head = self.block_episodes(task), EPISODIC.load(spec.adaptation)
         missing, n_episodes = store.missing_blocks(blocks), sum(map(len, blocks.values()))
         if not missing:
@@ -325,7 +325,7 @@ class Evaluation:
         return store.write(
             records,
             limited=isinstance(spec, ProbeSpec) and self.request.is_limited(task),
-            provenance=self.context.provenance(self.read_cost(task)),
+            provenance=self.context_of(task).provenance(self.read_cost(task)),
             feature_norm=inputs.feature_norm,
         )
 
@@ -344,8 +344,11 @@ class Evaluation:
 
     def read_cost(self, task: TaskId) -> FeatureCost | None:
         """Return the cost of the features of a task; None for a head that reads images."""
-        whole = self.targets.request_all(self.backbone, task, self.spec(task).image)
-        return self.targets.features.read_cost(whole) if is_on_features(task) else None
+        return self.targets.features.read_cost(self.whole(task)) if is_on_features(task) else None
+
+    def whole(self, task: TaskId) -> FeatureRequest:
+        """Return the request of the features of all images of a task."""
+        return self.targets.request_all(self.backbone, task, self.spec(task).image)
 
     @cached_property
     def share(self) -> list[TaskId]:
@@ -370,10 +373,19 @@ class Evaluation:
                     f"at; --input-size auto takes {auto_size} px"
                 )
 
-    def store(self, task: TaskId, context: RunContext | None = None) -> ResultStore:
-        """Return the store of a task's result; context: one with batch halvings."""
+    def context_of(self, task: TaskId, halvings: int = 0) -> RunContext:
+        """Return the context of a task after so many halvings, with the device of its features."""
+        features, made_on = self.targets.features, None
+        if is_on_features(task) and (features.kind, self.context.device) != ("cpu", "cpu"):
+            made_on = features.read_device(self.whole(task))
+        elif not halvings:
+            return self.context
+        return replace(self.context, halvings=halvings, features_device=made_on)
+
+    def store(self, task: TaskId, halvings: int = 0) -> ResultStore:
+        """Return the store of a task's result after so many halvings."""
         facts = self.backbone.facts, self.targets.record(task), self.spec(task)
-        environment = (context or self.context).environment
+        environment = self.context_of(task, halvings).environment
         return ResultStore(self.output, *facts, environment, self.report, self.name)
 
     def block_episodes(self, task: TaskId) -> dict[int, range]:
@@ -409,7 +421,7 @@ class Evaluation:
         """Return the requests of the features of tasks, each once."""
         requests: dict[Hashable, FeatureRequest] = {}
         for task in filter(is_on_features, tasks):
-            whole = self.targets.request_all(self.backbone, task, self.spec(task).image)
+            whole = self.whole(task)
             requests[task.dataset, pool_of(task), whole.image] = whole
         return requests
 

@@ -17,12 +17,14 @@ from fsbench.results import provenance
 class RunContext:
     """Device and batch size of a run, and when it started.
 
-    halvings: of the episodes that share a forward pass, where memory was too small for all.
+    halvings: of the episodes that share a forward pass, where memory was too small for all;
+    features_device: model of the device that extracted the features.
     """
 
     device: str
     batch_size: int | None = None
     halvings: int = 0
+    features_device: str | None = None
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     start_time: float = field(default_factory=time.monotonic)
 
@@ -41,10 +43,12 @@ class RunContext:
 
         from fsbench.backbones.kernels import PRECISION
 
+        device = process.device_model(self.device)
         return Provenance(
             **provenance.describe_software(),
             command=make_printable(" ".join(["fsbench", *sys.argv[1:]])),
-            device=process.device_model(self.device),
+            device=device,
+            features_device=None if self.features_device == device else self.features_device,
             cpu_capability=torch.backends.cpu.get_cpu_capability(),
             threads=torch.get_num_threads(),
             batch_size=self.batch_size,

@@ -66,7 +66,8 @@ def write_commands(entry: BoardEntry, results: Sequence[Loaded], board: str) -> 
         yield f"# this version does not read the recipe {facts.recipe}: pretrain it yourself"
     network = [f"--arch={facts.architecture}"] if facts.source == "file" else []
     network += [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
-    machine = [f"--threads={made.threads}", f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"]
+    device = "cpu" if (made.features_device or made.device) == "cpu" else "cuda"
+    machine = [f"--threads={made.threads}", f"--device={device}"]
     machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
     options = [*network, *feature_options(facts.feature_spec), *machine, "--output=results"]
     specs: dict[str, list[str]] = {}  # one command takes one spec of each task

@@ -111,8 +111,9 @@ class FeatureStore:
     """Store of features by content: <cache>/features/<key>, float32 (N, D), see core/arrays.py.
 
     batch_size: at least 2; None for `feature_block_size`; workers: decoding threads; limit: bytes
-    of features and decoded images together, beyond which those used longest ago are deleted. Only
-    batch_size is part of the key.
+    of features and decoded images together, beyond which those used longest ago are deleted;
+    made_on: kind of the device that has extracted all features, empty where `device` extracts them.
+    batch_size and the kind of device are part of the key.
     """
 
     cache: Path
@@ -121,6 +122,12 @@ class FeatureStore:
     device: str = "cpu"
     report: Reporter = SILENT
     limit: float = math.inf
+    made_on: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the device that extracts: cpu, cuda or mps."""
+        return self.made_on or torch.device(self.device).type
 
     def get(self, request: FeatureRequest, ranks: Ranks = ALONE) -> Features:
         """Return the features (N, D) float32 of all images in data set order; extract if missing.
@@ -174,10 +181,16 @@ class FeatureStore:
             "torch": torch.__version__,
             "pillow": PIL.__version__,
             "libraries": {name: metadata.version(name) for name in installed},
-            "device": process.device_model(self.device),
+            "device": self.kind,
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
         }
+
+    def read_device(self, request: FeatureRequest) -> str:
+        """Return the model of the device that extracted these features, or will."""
+        with suppress(OSError, ValueError, LookupError):
+            return str(read_sealed(self.locate(request) / META)["device_model"])
+        return process.device_model(self.device)
 
     def read_cost(self, request: FeatureRequest) -> FeatureCost | None:
         """Return the cost that the extraction of these features measured, None if it did not."""
@@ -191,12 +204,17 @@ class FeatureStore:
 
         ranks: those that compute blocks, of which this is the first (`extract_together`).
         """
+        n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
+        if self.made_on:
+            raise FsbenchError(
+                f"{self.cache} has no features of {ref} on {name} from {self.made_on}",
+                fix="extract them there, or give a larger --cache-size: the oldest are deleted",
+            )
         check_input_size(request.backbone, request.image.input_size, self.device)
         writer = ArrayWriter(self.locate(request), request.shape, np.float32)
         seconds = list[float]()
         ranks.collect(writer.rows)
         process.reset_peak_memory(self.device)
-        n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
         with self.report.task(f"{name} features", n, "images", writer.rows) as advance:
             for _, rows in self.rows(request, writer.rows, seconds, ranks):
                 writer.write(rows)
@@ -204,6 +222,7 @@ class FeatureStore:
         if is_constant(writer.array):
             raise bad_features_error(ref, f"the same features for all {n} images of {name}")
         about = {**self.describe(request), "model": ref, "dataset": name}
+        about["device_model"] = process.device_model(self.device)
         if seconds:
             median = statistics.median(seconds[1:] or seconds)  # the first pass warms up
             speed, size = self.block_size(request) / max(median, 1e-9), request.image.input_size

@@ -361,8 +361,8 @@ class Environment(Frozen):
     """Environment of a computation, without the time; many results share it.
 
     batch_size: of a forward pass where the user chose it; halvings: of the episodes of a pass,
-    where memory was too small; precision: torch's fp32_precision; plugins: their packages with
-    versions.
+    where memory was too small; features_device: that extracted the features, if another; precision:
+    torch's fp32_precision; plugins: their packages with versions.
     """
 
     command: Printable
@@ -372,6 +372,7 @@ class Environment(Frozen):
     packages: dict[Printable, Version]
     platform: Printable
     device: Printable
+    features_device: Printable | None = omitted(None)
     cpu_capability: Printable
     threads: int = Field(ge=1, le=4096)
     batch_size: int | None = omitted(None, ge=2, le=4096)  # who verifies an entry uses it

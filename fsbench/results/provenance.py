@@ -32,6 +32,7 @@ def environment_of(provenance: Provenance) -> dict[str, str]:
     parts = {
         "torch": provenance.packages.get("torch", "none"),
         "device": provenance.device,
+        "device of features": provenance.features_device,
         "cpu capability": provenance.cpu_capability,
         "threads": provenance.threads,
         "batch size": provenance.batch_size,

@@ -49,6 +49,8 @@ def estimate_job(job: Job, options: SweepOptions, extracted: set[Features]) -> f
     if not isinstance(job, EvaluationJob | FeaturesJob):
         return 0.0
     passes = sum(count_passes(job, task, extracted) for task in job.tasks.images)
+    if not passes:
+        return 0.0
     size = next(iter(job.tasks.specs.values())).image.input_size
     native = job.backbone.sizes[0] or size
     return time_pass(job.backbone, native, options) * passes * (size / native) ** 2

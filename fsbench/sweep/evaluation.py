@@ -115,7 +115,7 @@ class EvaluationJob(Job):
 
 
 class FeaturesJob(Job):
-    """Extract the features of one backbone that several evaluations read; tasks: one of theirs."""
+    """Extract the features of one backbone that evaluations read; tasks: one of theirs."""
 
     KIND: ClassVar = "features"
     share: str = "features"
@@ -139,7 +139,7 @@ class FeaturesJob(Job):
 
 
 def share_features(evaluations: Iterable[EvaluationJob]) -> Mapping[str, Sequence[FeaturesJob]]:
-    """Return evaluation -> the extractions that it waits for: those that others read too."""
+    """Return evaluation -> the extractions that it waits for."""
     readers = defaultdict[Hashable, dict[str, tuple[EvaluationJob, TaskId]]](dict)
     for job in evaluations:
         for task, spec in job.tasks.specs.items() if job.share == "heads" else ():
@@ -149,6 +149,6 @@ def share_features(evaluations: Iterable[EvaluationJob]) -> Mapping[str, Sequenc
         job, task = next(iter(by_key.values()))
         request, images = replace(job.tasks.request, tasks=(task,)), {task: job.tasks.images[task]}
         tasks = replace(job.tasks, request=request, images=images)
-        for key in by_key if len(by_key) > 1 else ():
+        for key in by_key:
             needs[key].append(FeaturesJob(backbone=job.backbone, tasks=tasks))
     return needs

@@ -72,21 +72,19 @@ MOST_GPUS = 64
 class GpuShares(Frozen):
     """GPUs of one job by its kind: a part of one, which several jobs share, or 0 for the CPU.
 
-    Only `pretrain` takes more than one. heads: also probes.
+    Only `pretrain` takes more than one. heads: on stored features, also probes.
     """
 
     pretrain: float = Field(1, ge=0, le=MOST_GPUS)
     features: float = Field(1, ge=0, le=1)
     affine: float = Field(1, ge=0, le=1)
-    heads: float = Field(0.25, ge=0, le=1)
+    heads: float = Field(0, ge=0, le=1)
     analyses: float = Field(0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _can_run(self) -> Self:
         if self.pretrain > 1 and self.pretrain % 1:
             raise ValueError(f"pretrain takes a part of one GPU or whole ones: not {self.pretrain}")
-        if bool(self.heads) != bool(self.features):  # results state one device for both
-            raise ValueError("heads fit on the device of their features: give 0 to both or neither")
         return self
 
     def check_machine(self, gpus: int) -> None:

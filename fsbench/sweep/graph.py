@@ -96,8 +96,9 @@ class SweepPlan:
         if not self.gpus:
             return options
         share = self.share_of(job)
-        device = "cuda" if share else "cpu"
-        return replace(options, device=device, gpus=share, visible=",".join(gpus))
+        features = ("cuda" if self.shares.features else "cpu") if job.share == "heads" else ""
+        chosen = replace(options, device="cuda" if share else "cpu", features_from=features)
+        return replace(chosen, gpus=share, visible=",".join(gpus))
 
     def wall_seconds(self, jobs: int) -> float:
         """Return the estimated time of all missing jobs, so many at once on the GPUs."""

@@ -27,7 +27,6 @@ def read_text(tmp_path: Path, text: str) -> SweepFile:
         ("backbones: [{model: a}]\ngpus: {head: 1}", "use 'gpus.heads'"),
         ("backbones: [{model: a}]\ngpus: {affine: 2}", "gpus.affine: .*less than or equal to 1"),
         ("backbones: [{model: a}]\ngpus: {pretrain: 1.5}", "whole ones: not 1.5"),
-        ("backbones: [{model: a}]\ngpus: {heads: 0}", "give 0 to both or neither"),
         ("backbones: [{model: a}]\nevaluate: [{tasks: [toy], shotz: [1]}]", "did you mean 'shots'"),
         ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "use 'submit.0.license'"),
         ("backbones: [{model: a, pool: middle}]", "unknown pool 'middle'"),

@@ -1,6 +1,7 @@
 """The jobs of a sweep by hand counts."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +15,14 @@ from support.sweep import ENTRY, make_options, read, sweep
 from fsbench.api.request import EvaluationRequest
 from fsbench.backbones.features import FeatureStore
 from fsbench.backbones.networks import load_architecture
-from fsbench.core.errors import UsageError
+from fsbench.core import process
+from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.progress import WorkEstimate
+from fsbench.results.verification import read_loaded
 from fsbench.sweep import costs, evaluation
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.backbones import GivenBackbone, TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob
+from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.schedule import plan_sweep
 from fsbench.sweep.submission import SubmissionJob
@@ -46,7 +49,7 @@ def test_hand_count(tmp_path: Path) -> None:
         backbones=[RANDOM],
         submit=ENTRY,
     )
-    assert kinds(jobs) == {"pretrain": 10, "evaluate": 11, "submit": 6}
+    assert kinds(jobs) == {"pretrain": 10, "features": 11, "evaluate": 11, "submit": 6}
     order = list(jobs.jobs)
     assert all(order.index(n) < order.index(key) for key in order for n in jobs.needs[key])
     trained = [job for job in jobs.jobs.values() if isinstance(job, TrainingJob)]
@@ -54,7 +57,7 @@ def test_hand_count(tmp_path: Path) -> None:
     for key, job in jobs.jobs.items():
         if isinstance(job, SubmissionJob):
             assert jobs.needs[key] == tuple(job_before.key for job_before in job.evaluations)
-        if isinstance(job, EvaluationJob) and isinstance(job.backbone, TrainingJob):
+        if isinstance(job, FeaturesJob) and isinstance(job.backbone, TrainingJob):
             assert jobs.needs[key] == (job.backbone.key,)
 
 
@@ -198,14 +201,22 @@ def test_one_extraction_feeds_all_heads_of_a_data_set(
     evaluate = [heads, {**heads, "tasks": ["toy_scan"], "heads": ["centroid"]}]
     file, options = read({"backbones": [RANDOM], "evaluate": evaluate}), make_options(tmp_path)
     jobs = plan_jobs(file, options)
-    assert kinds(jobs) == {"features": 1, "evaluate": 3}
-    extraction, *evaluations = jobs.jobs.values()
-    assert [jobs.needs[job.key] for job in evaluations] == [(extraction.key,)] * 2 + [()]
-    assert [job.share for job in jobs.jobs.values()] == ["features", *["heads"] * 3]
+    assert kinds(jobs) == {"features": 2, "evaluate": 3}
+    tiles, scan, *evaluations = jobs.jobs.values()
+    assert [jobs.needs[job.key] for job in evaluations] == [(tiles.key,)] * 2 + [(scan.key,)]
+    assert [job.share for job in jobs.jobs.values()] == [*["features"] * 2, *["heads"] * 3]
 
-    extraction.run(options)
-    monkeypatch.setattr(FeatureStore, "extract", None)
+    with monkeypatch.context() as patch:
+        patch.setattr(FeatureStore, "kind", "cuda")
+        patch.setattr(process, "device_model", lambda device: "a GPU")
+        tiles.run(options)
+    on_cpu = replace(options, features_from="cuda")
     for job in evaluations[:2]:
-        job.run(options)
+        job.run(on_cpu)
     states = find_done(jobs, options).done
-    assert states[extraction.key] == "not needed any more"
+    assert states.keys() == {tiles.key, *(job.key for job in evaluations[:2])}
+    for one in read_loaded(options.results):
+        made = one.result.provenance
+        assert (made.device, made.features_device) == ("cpu", "a GPU")
+    with pytest.raises(FsbenchError, match=r"has no features of .* on toy_scan from cuda"):
+        evaluations[2].run(on_cpu)

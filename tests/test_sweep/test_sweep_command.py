@@ -88,8 +88,8 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     assert hashes(tmp_path / "left") == whole
 
     jobs = list_jobs(cli, file, *where(tmp_path, "broken"), *options)
-    assert list(dict(jobs)) == ["pretrain", "evaluate", "submit"]
-    assert {state for _, state in jobs} <= {"done", "on the board"}
+    assert list(dict(jobs)) == ["pretrain", "features", "evaluate", "submit"]
+    assert {state for _, state in jobs} == {"done", "not needed any more", "on the board"}
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -103,7 +103,8 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
     folders = ("--board", tmp_path / "board")
     first, second = ((file, *where(tmp_path, name), *folders) for name in ("first", "second"))
     rows = cli.json("sweep", *first, "--dry-run")
-    assert [row["kind"] for row in rows] == ["pretrain", "evaluate", "analyze", "submit"]
+    kinds = ["pretrain", "features", "evaluate", "analyze", "submit"]
+    assert [row["kind"] for row in rows] == kinds
     assert {row["state"] for row in rows} == {"missing"}
     assert all(row["seconds"] is not None for row in rows)
     assert not (tmp_path / "first").exists()
@@ -126,14 +127,14 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
         shutil.copy(path, copy)
     cli("sweep", *second)
     assert not (tmp_path / "second" / "runs").exists()
-    states = ["not needed any more", "done", "done", "on the board"]
+    states = [*["not needed any more"] * 2, "done", "done", "on the board"]
     assert [state for _, state in list_jobs(cli, *second)] == states
 
     (evaluation,) = data["evaluate"]
     other = {**evaluation, "tasks": [evaluation["tasks"][0].replace("5w1s", "5w2s")]}
     write(file, {**data, "evaluate": [evaluation, other], "analyze": [{**analysis, "images": 4}]})
     missing = [kind for kind, state in list_jobs(cli, *second) if state == "missing"]
-    assert missing == ["pretrain", "features", "evaluate", "analyze", "submit"]
+    assert missing == kinds
     cli("sweep", *second)
     assert before.items() < fakes.digests(entry).items()
 
@@ -147,7 +148,7 @@ def test_a_plan_and_an_estimate_decode_no_image_of_the_source(
     for image in (tmp_path / "source").rglob("*.png"):
         image.write_bytes(b"broken")
     rows = cli.json("sweep", file, *where(tmp_path, "out"), "--dry-run")
-    assert [row["kind"] for row in rows] == ["pretrain", "evaluate"]
+    assert [row["kind"] for row in rows] == ["pretrain", "features", "evaluate"]
     assert all(row["seconds"] is not None for row in rows)
     tiny = [f"--set={name}={value}" for name, value in data["pretrain"][0]["set"].items()]
     said = cli("pretrain", "toy/llf", *tiny, *where(tmp_path, "runs"), code=3).err
@@ -163,13 +164,13 @@ def test_a_failure_is_listed_and_the_rest_is_done(
     bad = {"recipes": ["toy/normal"], "set": {**data["pretrain"][0]["set"], "lr": 1e38}}
     file = write(tmp_path / "sweep.yaml", {**data, "pretrain": [bad, *data["pretrain"]]})
     said = cli("sweep", file, *where(tmp_path, "out"), code=1).err
-    assert "2 of 4 jobs failed" in said
+    assert "3 of 6 jobs failed" in said
     assert "is not finite" in said
     assert "a job that it needs failed" in said
     assert len(hashes(tmp_path / "out")) == 2
     monkeypatch.setattr(Model, "load", None)
     states = [state for _, state in list_jobs(cli, file, *where(tmp_path, "out"))]
-    assert states == ["missing", "missing", "done", "done"]
+    assert states == [*["missing"] * 3, "done", "not needed any more", "done"]
 
 
 def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
