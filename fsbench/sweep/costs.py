@@ -22,9 +22,6 @@ from fsbench.sweep.job import Job, read_outline
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import FORWARD_SHARE, estimate_training
 
-Features = tuple[str, str, int]
-"""Title of a backbone, identity of images and their size (px)."""
-
 
 def estimate_costs(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
     """Return the plan with the seconds of its missing jobs, each on the device that it gets.
@@ -33,24 +30,22 @@ def estimate_costs(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
     """
     if options.engine != "processes":
         return plan
-    seconds, extracted = dict[str, int](), set[Features]()
+    seconds = dict[str, int]()
     for job in plan.missing:
         name = options.device if plan.share_of(job) or not plan.gpus else "cpu"
         on_device = replace(options, device=process.resolve_device(name))
-        seconds[job.key] = round(estimate_job(job, on_device, extracted))
+        seconds[job.key] = round(estimate_job(job, on_device))
     process.free_gpu_memory()
     return replace(plan, seconds=seconds)
 
 
-def estimate_job(job: Job, options: SweepOptions, extracted: set[Features]) -> float:
-    """Return the seconds of a training, or of affine tuning and of features not yet `extracted`."""
+def estimate_job(job: Job, options: SweepOptions) -> float:
+    """Return the seconds of a training, of features or of affine tuning; 0 for other jobs."""
     if isinstance(job, TrainingJob):
         return time_training(job.plain, options).seconds
-    if not isinstance(job, EvaluationJob | FeaturesJob):
+    if not isinstance(job, EvaluationJob | FeaturesJob) or job.share == "heads":
         return 0.0
-    passes = sum(count_passes(job, task, extracted) for task in job.tasks.images)
-    if not passes:
-        return 0.0
+    passes = sum(count_passes(job, task) for task in job.tasks.images)
     size = next(iter(job.tasks.specs.values())).image.input_size
     native = job.backbone.sizes[0] or size
     return time_pass(job.backbone, native, options) * passes * (size / native) ** 2
@@ -75,15 +70,11 @@ def time_model(model: ModelOptions, size: int, device: str) -> float:
     return seconds_per_image(parsed.load(device), size, device)
 
 
-def count_passes(job: EvaluationJob | FeaturesJob, task: TaskId, extracted: set[Features]) -> float:
-    """Return the forward passes (of one image) of a task, whose features are `extracted` then."""
-    spec, record = job.tasks.specs[task], job.tasks.images[task]
+def count_passes(job: EvaluationJob | FeaturesJob, task: TaskId) -> float:
+    """Return the forward passes (of one image) of affine tuning, else one of every image."""
+    spec, n_episodes = job.tasks.specs[task], job.tasks.request.n_episodes
     if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
-        e, n = spec.episode, job.tasks.request.n_episodes
+        e = spec.episode
         steps = spec.head.epochs * e.n_way * e.k_shot / FORWARD_SHARE
-        return n * (steps + e.n_way * e.n_query)
-    features = job.backbone.title, record.identity, spec.image.input_size
-    if features in extracted:
-        return 0.0
-    extracted.add(features)
-    return float(sum(record.class_counts))
+        return n_episodes * (steps + e.n_way * e.n_query)
+    return float(sum(job.tasks.images[task].class_counts))

@@ -1,7 +1,7 @@
 """Jobs that evaluate one backbone on one data set with one head, and extract what heads share."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -113,9 +113,16 @@ class EvaluationJob(Job):
         chosen = load_options(self.backbone, options)
         run_request(EvaluationOptions(**chosen, output=options.results), self.tasks.request)
 
+    def extractions(self) -> Iterator["FeaturesJob"]:
+        """Yield the jobs whose features these tasks read; equal ones have one key."""
+        for task, record in self.tasks.images.items() if self.share == "heads" else ():
+            request = replace(self.tasks.request, tasks=(task,))
+            tasks = replace(self.tasks, request=request, images={task: record})
+            yield FeaturesJob(backbone=self.backbone, tasks=tasks)
+
 
 class FeaturesJob(Job):
-    """Extract the features of one backbone that evaluations read; tasks: one of theirs."""
+    """Extract the features of one backbone for heads; tasks: one that reads them."""
 
     KIND: ClassVar = "features"
     share: str = "features"
@@ -125,7 +132,8 @@ class FeaturesJob(Job):
     @property
     def title(self) -> str:
         (task,) = self.tasks.images
-        return f"features of {self.backbone.title} for {task} at {self.tasks.specs[task].image}"
+        image = self.tasks.specs[task].image
+        return f"features of {self.backbone.title} for {task.dataset} ({pool_of(task)}) at {image}"
 
     def done(self, options: SweepOptions) -> bool:
         """Return False: only the loaded backbone tells, and extracting again takes no time."""
@@ -134,21 +142,4 @@ class FeaturesJob(Job):
     def run(self, options: SweepOptions) -> None:
         chosen = EvaluationOptions(**load_options(self.backbone, options), output=options.results)
         (run,) = start_evaluations(chosen, self.tasks.request, progress_reporter(options.progress))
-        for task in self.tasks.images:
-            run.inputs(task)
-
-
-def share_features(evaluations: Iterable[EvaluationJob]) -> Mapping[str, Sequence[FeaturesJob]]:
-    """Return evaluation -> the extractions that it waits for."""
-    readers = defaultdict[Hashable, dict[str, tuple[EvaluationJob, TaskId]]](dict)
-    for job in evaluations:
-        for task, spec in job.tasks.specs.items() if job.share == "heads" else ():
-            readers[task.dataset, pool_of(task), spec.image][job.key] = job, task
-    needs: dict[str, list[FeaturesJob]] = defaultdict(list)
-    for by_key in readers.values():
-        job, task = next(iter(by_key.values()))
-        request, images = replace(job.tasks.request, tasks=(task,)), {task: job.tasks.images[task]}
-        tasks = replace(job.tasks, request=request, images=images)
-        for key in by_key:
-            needs[key].append(FeaturesJob(backbone=job.backbone, tasks=tasks))
-    return needs
+        run.inputs(*self.tasks.images)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import Any, get_args
 
 from fsbench.api.analyze import choose_analyses
@@ -17,13 +17,7 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import choose_applicable
 from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, name_entry
-from fsbench.sweep.evaluation import (
-    EvaluationJob,
-    FeaturesJob,
-    group_tasks,
-    index_results,
-    share_features,
-)
+from fsbench.sweep.evaluation import EvaluationJob, FeaturesJob, group_tasks, index_results
 from fsbench.sweep.file import EntriesBlock, GpuShares, RunsBlock, SweepFile, select
 from fsbench.sweep.job import Job, read_outline
 from fsbench.sweep.submission import SubmissionJob
@@ -141,10 +135,13 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
             for choice in select(backbone.title, file.analyze, choices)
             for job in choose_applicable(choice, backbone, report)
         ]
-        features = share_features(evaluations)
-        extractions = (job for jobs in features.values() for job in jobs)
-        for job in (*runs, *extractions, *evaluations, *analyses):
-            plan.add(job, [] if job is backbone else [*runs, *features.get(job.key, ())])
+        extractions = [[*job.extractions()] for job in evaluations]
+        for job in (*runs, *chain(*extractions)):
+            plan.add(job, [] if job is backbone else runs)
+        for evaluation, features in zip(evaluations, extractions, strict=True):
+            plan.add(evaluation, [*runs, *features])
+        for analysis in analyses:
+            plan.add(analysis, runs)
         blocks = select(backbone.title, file.submit, file.submit)
         if blocks and evaluations:
             _, by_key = of_entry.setdefault(name_entry(backbone), (blocks[0], {}))
