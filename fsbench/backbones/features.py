@@ -332,6 +332,8 @@ def check_input_size(backbone: Backbone, size: int, device: str) -> None:
         return
     try:
         compute_features(backbone, np.zeros((2, 3, size, size), dtype=np.uint8), device)
+    except torch.AcceleratorError:  # a fault of the GPU, not of the size
+        raise
     except (AssertionError, RuntimeError, ValueError) as error:
         raise UsageError(
             f"{backbone.facts.ref} takes no images of {size} px, it was trained at {native} px: "

@@ -131,10 +131,7 @@ def rank_by_holm(board: Board) -> set[int]:
     return set(map(int, find_worse(gaps, p)))
 
 
-RULES: dict[str, Callable[[Board], set[int]]] = {
-    "holm": rank_by_holm,
-    "simultaneous-tiers-2": rank,
-}
+RULES: dict[str, Callable[[Board], set[int]]] = {"holm": rank_by_holm, "simultaneous-tiers-2": rank}
 
 
 def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:

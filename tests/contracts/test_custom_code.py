@@ -125,11 +125,7 @@ def test_a_run_resumes_with_the_same_file_alone(folder: Path) -> None:
         ),
         (METHOD_TEXT.replace(" = 1.0", ""), "py:mine.py:Still", "lam .* no default"),
         (re.sub(".*SOURCE.*", "", METHOD_TEXT), "py:mine.py:Still", "SOURCE: ClassVar = "),
-        (
-            re.sub(".*RANK.*", "", METHOD_TEXT),
-            "py:mine.py:Still",
-            "RANK: ClassVar = ActingOrder",
-        ),
+        (re.sub(".*RANK.*", "", METHOD_TEXT), "py:mine.py:Still", "RANK: ClassVar = ActingOrder"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_in_a_line(

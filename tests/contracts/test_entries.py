@@ -10,12 +10,7 @@ from fsbench.core.tasks import ColumnId
 from fsbench.data import dataset_groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.entry import ENTRY_FILE, EntryFile
-from leaderboard.published import (
-    PUBLISHED,
-    PublishedCell,
-    PublishedEntry,
-    load_published,
-)
+from leaderboard.published import PUBLISHED, PublishedCell, PublishedEntry, load_published
 from leaderboard.rules.board import inspect_board
 
 STUDIES = PUBLISHED.parent / "studies"

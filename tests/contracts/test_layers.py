@@ -12,10 +12,7 @@ from support.imports import LAYERS, PACKAGES, ROOT, circles, imports, layer_pack
 
 CASES = read_cases("pages")
 
-SIBLINGS = (
-    frozenset({"pretrain", "protocols"}),
-    frozenset({"fsbench.sweep", "fsbench.claims"}),
-)
+SIBLINGS = (frozenset({"pretrain", "protocols"}), frozenset({"fsbench.sweep", "fsbench.claims"}))
 """Packages of one layer that do not import each other."""
 
 

@@ -59,21 +59,13 @@ def source(
 
 
 def entry(
-    name: str,
-    facts: Facts,
-    accuracy: float,
-    targets: Sequence[str],
-    specs: Sequence[EpisodicSpec],
+    name: str, facts: Facts, accuracy: float, targets: Sequence[str], specs: Sequence[EpisodicSpec]
 ) -> BoardEntry:
     return pack(name, make_results(name, facts, accuracy, targets, specs))
 
 
 def make_results(
-    name: str,
-    facts: Facts,
-    accuracy: float,
-    targets: Sequence[str],
-    specs: Sequence[EpisodicSpec],
+    name: str, facts: Facts, accuracy: float, targets: Sequence[str], specs: Sequence[EpisodicSpec]
 ) -> list[Loaded]:
     return [
         make_result(f"{name} {i}" if i else name, model, accuracy, target, spec)

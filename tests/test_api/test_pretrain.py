@@ -76,8 +76,7 @@ def test_fields_are_set_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keyword", "meant"),
-    [("sed", "seed"), ("thread", "threads"), ("planx", "plan"), ("lrr", "lr")],
+    ("keyword", "meant"), [("sed", "seed"), ("thread", "threads"), ("planx", "plan"), ("lrr", "lr")]
 )
 def test_a_misspelled_keyword_names_options_and_fields(keyword: str, meant: str) -> None:
     with pytest.raises(UnknownName, match=f"option or recipe field '{keyword}'") as error:

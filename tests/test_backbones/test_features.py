@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -340,13 +341,21 @@ def test_bfloat16_is_another_backbone_with_features_near_those_of_float32(
     assert 0 < np.abs(features - exact).max() < 0.05 * np.abs(exact).max()
 
 
-def test_bad_sizes_and_images_are_refused(want: Want, store: FeatureStore) -> None:
+def test_bad_sizes_and_images_are_refused(
+    want: Want, store: FeatureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of the GPU says nothing of the size."""
     request = want(6)
     fixed = backbones.load_backbone("timm/test_vit_relpos", random_init=0)
     message = "takes no images of 16 px, it was trained at 160"
     with pytest.raises(UsageError, match=message) as caught:
         store.get(replace(request, backbone=fixed))
     assert "--input-size native" in caught.value.fix
+    with monkeypatch.context() as patch:
+        fault = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+        patch.setattr(feature_files, "compute_features", Mock(side_effect=fault))
+        with pytest.raises(torch.AcceleratorError):
+            store.get(replace(request, backbone=fixed))
     (request.dataset.root / "004.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"004\.png"):
         store.get(request)

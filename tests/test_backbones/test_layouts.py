@@ -17,12 +17,7 @@ from torch import Tensor, nn
 
 from fsbench import backbones
 from fsbench.backbones.base import fixed_images, weights_hash
-from fsbench.backbones.layouts import (
-    WRAPPERS,
-    drop_wrappers,
-    recognise_layouts,
-    recognise_library,
-)
+from fsbench.backbones.layouts import WRAPPERS, drop_wrappers, recognise_layouts, recognise_library
 from fsbench.backbones.matching import iterate_states
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import BackboneFacts

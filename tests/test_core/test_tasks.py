@@ -24,11 +24,7 @@ from fsbench.core.tasks import (
 )
 from fsbench.data.image_folder import load_folder_target
 
-GROUPS = {
-    "cdfsl": ("chestx", "isic"),
-    "toy": ("toy_tiles",),
-    "transfer": ("eurosat", "toy_tiles"),
-}
+GROUPS = {"cdfsl": ("chestx", "isic"), "toy": ("toy_tiles",), "transfer": ("eurosat", "toy_tiles")}
 KNOWN = ("chestx", "isic", "eurosat", "toy_tiles")
 
 

@@ -52,9 +52,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> SourceDataset:
     return load_source("toy_source", DataRoots(), Path(tmp_path_factory.mktemp("c")), 32)
 
 
-def test_the_source_is_balanced_pinned_and_its_splits_share_no_image(
-    source: SourceDataset,
-) -> None:
+def test_the_source_is_balanced_pinned_and_its_splits_share_no_image(source: SourceDataset) -> None:
     first = source.train.images[0].mean(axis=(1, 2))
     assert first == pytest.approx([194.29, 66.78, 81.1], abs=0.05)
     assert source.train.images.shape == (3000, 3, 32, 32)

@@ -194,11 +194,7 @@ def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -
 @pytest.mark.filterwarnings("error")
 def test_long_names_leave_room_for_one_row() -> None:
     name = NAMES[4] * 2
-    for figure in (
-        draw_some_columns([name]),
-        draw_marks(name),
-        draw_marks(name, panels=2),
-    ):
+    for figure in (draw_some_columns([name]), draw_marks(name), draw_marks(name, panels=2)):
         figure.draw_without_rendering()
         assert min(axes_of(figure).get_window_extent().size) > 10
 

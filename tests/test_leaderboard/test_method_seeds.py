@@ -9,11 +9,7 @@ from scipy import stats as scipy_stats
 
 from fsbench.core import statistics
 from leaderboard.ranking.gaps import compute_joint_interval, compute_student_interval
-from leaderboard.ranking.seeds import (
-    average_columns,
-    compute_seed_interval,
-    estimate_sides,
-)
+from leaderboard.ranking.seeds import average_columns, compute_seed_interval, estimate_sides
 
 
 def table(

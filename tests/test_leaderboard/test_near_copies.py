@@ -13,13 +13,7 @@ from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.results import assembly
 from fsbench.results.entry import Loaded
-from leaderboard.near_copies import (
-    NEAR,
-    SAME,
-    NetworkResult,
-    find_suspicions,
-    list_correlated,
-)
+from leaderboard.near_copies import NEAR, SAME, NetworkResult, find_suspicions, list_correlated
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.record import BoardFile
 

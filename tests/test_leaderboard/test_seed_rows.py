@@ -15,11 +15,7 @@ from fsbench.core.statistics import paired, score
 from leaderboard.methods import build_from_table
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.seeds import (
-    SeedErrors,
-    compute_seed_interval,
-    estimate_sides,
-)
+from leaderboard.ranking.seeds import SeedErrors, compute_seed_interval, estimate_sides
 from leaderboard.ranking.tiers import APART, rank_entries
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS

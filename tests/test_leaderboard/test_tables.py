@@ -23,12 +23,7 @@ from fsbench.core.specs import (
 )
 from fsbench.core.tasks import ColumnId, Track
 from fsbench.data.catalog import all_facts
-from leaderboard.columns import (
-    TrackColumns,
-    complete_columns,
-    find_column,
-    split_by_track,
-)
+from leaderboard.columns import TrackColumns, complete_columns, find_column, split_by_track
 from leaderboard.official import find_official_board
 from leaderboard.record import BoardFile, identify_column
 
@@ -160,9 +155,7 @@ def test_no_table_mixes_two_tracks_and_every_result_of_a_column_is_in_one(
 @settings(max_examples=60)
 @given(FILES, ENTRIES, st.lists(RESULTS, min_size=1, max_size=5))
 @example(
-    "cdfsl",
-    [[result(episodic(), "isic", ["subset"])]],
-    [result(episodic(k=5), "isic", ["subset"])],
+    "cdfsl", [[result(episodic(), "isic", ["subset"])]], [result(episodic(k=5), "isic", ["subset"])]
 )
 def test_an_entry_that_comes_later_changes_no_column(
     name: str, entries: list[list[Result]], later: list[Result]
@@ -232,8 +225,7 @@ def test_tables_by_hand(
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"class_counts": (9,)}, {"fingerprint": "9" * 64}, {"images_hash": "9" * 64}],
+    "wrong", [{"class_counts": (9,)}, {"fingerprint": "9" * 64}, {"images_hash": "9" * 64}]
 )
 def test_official_is_what_a_column_knows(wrong: dict[str, object]) -> None:
     data = LINEAR.dataset

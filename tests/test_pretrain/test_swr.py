@@ -14,12 +14,7 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
-from pretrain.methods.swr import (
-    Swr,
-    get_layer_weights,
-    multiply_tensors,
-    rescaling_coefficients,
-)
+from pretrain.methods.swr import Swr, get_layer_weights, multiply_tensors, rescaling_coefficients
 from pretrain.methods.swr_reanchor import SwrReanchor
 from pretrain.recipes import plan
 from pretrain.recipes.recipe import Recipe

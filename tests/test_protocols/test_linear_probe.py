@@ -18,11 +18,7 @@ from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import hold_out
 from protocols.base import Inputs, SplitFeatures
 from protocols.heads.gram import draw_linear_init
-from protocols.probes.linear import (
-    ProbeHeads,
-    ProbeTraining,
-    evaluate_linear_probe,
-)
+from protocols.probes.linear import ProbeHeads, ProbeTraining, evaluate_linear_probe
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)

@@ -11,12 +11,7 @@ from torch.nn.utils import parametrize
 
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.seeding import torch_generator
-from protocols.analyses.weight_percentiles import (
-    DEAD,
-    PERCENTILES,
-    SETTINGS,
-    measure_percentiles,
-)
+from protocols.analyses.weight_percentiles import DEAD, PERCENTILES, SETTINGS, measure_percentiles
 
 
 def linear(values: list[float], dtype: torch.dtype = torch.float64) -> nn.Linear:
@@ -64,8 +59,7 @@ def test_layers_and_all_equal_numpy_on_the_kernels_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "gap"),
-    [(torch.bfloat16, 2**-7), (torch.float32, 2**-7), (torch.float64, 2**-40)],
+    ("dtype", "gap"), [(torch.bfloat16, 2**-7), (torch.float32, 2**-7), (torch.float64, 2**-40)]
 )
 def test_any_precision_is_interpolated_in_float64(dtype: torch.dtype, gap: float) -> None:
     spread = measure_percentiles(linear([1.0 + gap, 1.0], dtype), (30, 100))["all"]

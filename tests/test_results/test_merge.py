@@ -21,10 +21,7 @@ def shard(root: Path, index: Iterable[int], accuracy: float = 0.6, **changes: ob
 
 
 @settings(max_examples=15)
-@given(
-    owner=st.lists(st.integers(0, 3), min_size=40, max_size=40),
-    order=st.permutations(range(4)),
-)
+@given(owner=st.lists(st.integers(0, 3), min_size=40, max_size=40), order=st.permutations(range(4)))
 def test_any_cut_in_any_order_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, owner: list[int], order: list[int]
 ) -> None:

@@ -112,8 +112,7 @@ def test_all_that_is_wrong_is_named_together(folder: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "text",
-    [b"", b"[]", b"{", b"null", b"\xff\xfe", b"[" * 100_000, b'{"models": NaN}'],
+    "text", [b"", b"[]", b"{", b"null", b"\xff\xfe", b"[" * 100_000, b'{"models": NaN}']
 )
 def test_what_is_no_entry_is_named(text: bytes, folder: Path) -> None:
     (folder / ENTRY_FILE).write_bytes(text)
