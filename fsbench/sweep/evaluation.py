@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 from typing import ClassVar
@@ -17,10 +17,10 @@ from fsbench.api.options import EvaluationOptions, SweepOptions
 from fsbench.api.request import EvaluationRequest, pool_of
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import Reporter
-from fsbench.core.schema import DatasetRecord
+from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Spec
 from fsbench.core.tasks import TaskId
-from fsbench.results.entry import ENTRY_FILE, Loaded
+from fsbench.results.entry import ENTRY_FILE
 from fsbench.results.verification import read_verified
 from fsbench.sweep.backbones import Sizes, SweepBackbone, load_options, name_entry
 from fsbench.sweep.job import Job
@@ -29,14 +29,17 @@ ResultKey = tuple[TaskId, str, str]
 """Task, digest of its spec, identity of its images."""
 
 
-@lru_cache(maxsize=8)
-def index_results(folder: Path) -> Mapping[ResultKey, Sequence[Loaded]]:
-    """Read all results at or below a folder, once. Raise ValidationFailed if they are damaged."""
-    index = defaultdict[ResultKey, list[Loaded]](list)
+@cache
+def index_results(folder: Path) -> Mapping[ResultKey, Sequence[tuple[int, BackboneFacts]]]:
+    """Read the episodes and backbones of all results at or below a folder, once.
+
+    Raise ValidationFailed if they are damaged.
+    """
+    index = defaultdict[ResultKey, list[tuple[int, BackboneFacts]]](list)
     for path in folder.rglob(ENTRY_FILE):
-        for one in read_verified(path.parent).loaded:
-            result = one.result
-            index[result.task, result.spec_digest, result.dataset.identity].append(one)
+        for result in (one.result for one in read_verified(path.parent).loaded):
+            key = result.task, result.spec_digest, result.dataset.identity
+            index[key].append((result.score.n, result.backbone))
     return index
 
 
@@ -94,8 +97,8 @@ class EvaluationJob(Job):
         key = task.in_results, self.tasks.digests[task], self.tasks.images[task].identity
         required = 1 if task.probe else self.tasks.request.n_episodes
         return any(
-            result.score.n >= required and self.backbone.has_facts(result.backbone, options)
-            for result in (one.result for one in index_results(folder).get(key, ()))
+            n >= required and self.backbone.has_facts(facts, options)
+            for n, facts in index_results(folder).get(key, ())
         )
 
     def done(self, options: SweepOptions) -> bool:

@@ -12,8 +12,10 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Declaration
 from fsbench.core.tasks import ColumnId
 from fsbench.results import assembly
+from fsbench.results.entry import ENTRY_FILE
+from fsbench.results.verification import read_verified
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob, index_results
+from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.file import EntriesBlock
 from fsbench.sweep.job import Job
 from leaderboard.store import Board
@@ -61,7 +63,7 @@ def keep_results(entry: Path, seeds: Sequence[SweepBackbone], options: SweepOpti
     Return whether there is an entry. Raises ValidationFailed for results of no backbone of the
     sweep: of a seed that it leaves out, or of other weights than those of its run.
     """
-    loaded = [one for ones in index_results(entry).values() for one in ones]
+    loaded = read_verified(entry).loaded if (entry / ENTRY_FILE).is_file() else ()
     for one in loaded:
         facts = one.result.backbone
         title = next((seed.title for seed in seeds if seed.has_facts(facts, options)), None)
