@@ -99,9 +99,7 @@ class ModelOptions(ReferenceOptions):
     )
     std: Statistics = option(None, "Images", "Standard deviation of images, as --mean.")
     dtype: Literal["fp32", "bf16"] = option(
-        "fp32",
-        "Model",
-        "Arithmetic of features: fp32, or bf16 (autocast), a model of its own.",
+        "fp32", "Model", "Arithmetic of features: fp32, or bf16 (autocast), a model of its own."
     )
 
 

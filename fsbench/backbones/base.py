@@ -143,11 +143,7 @@ class Backbone:
 
     @classmethod
     def of(
-        cls,
-        loaded: LoadedNetwork,
-        ref: str,
-        source: str,
-        spec: FeatureSpec = NATIVE_FEATURES,
+        cls, loaded: LoadedNetwork, ref: str, source: str, spec: FeatureSpec = NATIVE_FEATURES
     ) -> "Backbone":
         """Freeze a loaded network as a backbone whose features are taken as `spec` says.
 

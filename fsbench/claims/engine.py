@@ -7,10 +7,8 @@ and figures follow from them. All else is here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
-from multiprocessing import get_context
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
@@ -20,6 +18,7 @@ from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Provenance, View
 from fsbench.core.specs import Frozen
+from fsbench.core.workers import Workers
 from fsbench.data.catalog import SOURCES, DataRoots
 from fsbench.data.loading import list_source
 
@@ -350,14 +349,11 @@ def run_claims(
     The runs of all claims share a pool of processes with one thread each, so that none waits for
     the last run of a claim while another claim has runs left.
     """
-    import torch
-
-    jobs = [claim.list_jobs(settings) for claim in claims]
-    one_thread = torch.set_num_threads, (1,)
-    pool = ProcessPoolExecutor(settings.processes, get_context("spawn"), *one_thread)
+    jobs, pool = [claim.list_jobs(settings) for claim in claims], Workers(settings.processes)
     try:
         # map() submits all jobs at once; its results are waited for below.
-        running = [pool.map(c.measure, part) for c, part in zip(claims, jobs, strict=True)]
+        measures = [partial(measure_alone, claim.measure) for claim in claims]
+        running = list(map(pool.map, measures, jobs))
         for claim, part, results in zip(claims, jobs, running, strict=True):
             runs = Runs({job.arm: [] for job in part})
             with report.task(claim.card.source, len(part), "runs") as advance:
@@ -367,7 +363,17 @@ def run_claims(
             outcome, seeds = claim.judge(runs, settings.colour_images), {job.seed for job in part}
             yield outcome.model_copy(update={"seeds": len(seeds), "full": settings.full})
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def measure_alone(
+    measure: Callable[[ClaimJob], Mapping[str, Any]], job: ClaimJob
+) -> Mapping[str, Any]:
+    """Return the quantities of a job, computed by one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    return measure(job)
 
 
 def describe_arms(runs: Runs) -> Iterator[str]:

@@ -23,12 +23,7 @@ METHODS: dict[str, tuple[str, tuple[float, ...]]] = {
 }
 """Method, and its `lam` by scenario as `search_coefficients` finds it, by name in the paper."""
 SEARCH_SEED, TENTHS = 0, (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-GRIDS = {
-    "L2": TENTHS,
-    "L2 Init": TENTHS,
-    "S&P": (0.2, 0.4, 0.6, 0.8),
-    "SWR": (1.0, *TENTHS[:-1]),
-}
+GRIDS = {"L2": TENTHS, "L2 Init": TENTHS, "S&P": (0.2, 0.4, 0.6, 0.8), "SWR": (1.0, *TENTHS[:-1])}
 """Coefficients that the paper tries (appendix D.2), by method."""
 PENALTIES, RESETS = ("L2", "L2 Init"), ("S&P", "head reset")
 COMPARISONS: dict[str, list[tuple[str, str, str, str | None]]] = {

@@ -9,12 +9,7 @@ from typer import Argument, Option
 from fsbench.api.options import SweepOptions
 from fsbench.cli import console, options
 from fsbench.core.errors import FsbenchError
-from fsbench.core.progress import (
-    WorkEstimate,
-    format_count,
-    format_duration,
-    require_consent,
-)
+from fsbench.core.progress import WorkEstimate, format_count, format_duration, require_consent
 
 if TYPE_CHECKING:
     from fsbench.sweep.graph import SweepPlan

@@ -102,8 +102,7 @@ def fetch_archive(archive: Archive, folder: Path, report: Reporter = SILENT) -> 
                 fault = f"{url} does not have the hash {archive.known_hash}"
             report.log(fault)
     raise DataError(
-        fault,
-        fix="run the same command again, which resumes; report a hash that is wrong twice",
+        fault, fix="run the same command again, which resumes; report a hash that is wrong twice"
     )
 
 

@@ -17,9 +17,9 @@ import torch
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.specs import digest
+from fsbench.core.workers import Workers
 from fsbench.sweep.file import MOST_GPUS, GpuShares
 from fsbench.sweep.job import run_job
-from fsbench.sweep.workers import Workers
 
 DAY = 1440
 """Minutes of a job of SLURM, where no `time` is chosen."""

@@ -18,9 +18,9 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, free_gpu_memory, raise_on_signals
 from fsbench.core.registry import CODE
 from fsbench.core.specs import Frozen
+from fsbench.core.workers import set_up_worker
 from fsbench.data import DataRoots, SourceDataset
 from fsbench.data.loading import list_source, load_source
-from fsbench.sweep.workers import set_up_worker
 from pretrain import METHODS
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import outline_source

@@ -9,7 +9,7 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 22_217,
+    "fsbench": 22_211,
     "pretrain": 7_489,
     "protocols": 3_919,
     "leaderboard": 7_490,

@@ -105,7 +105,9 @@ def wait_for_training(sweeping: subprocess.Popen[bytes], output: Path) -> list[i
 
 
 def wait_for_end(pid: int) -> None:
+    until = time.monotonic() + 120
     with suppress(ProcessLookupError):
         while True:
             os.kill(pid, 0)
+            assert time.monotonic() < until, f"process {pid} goes on"
             time.sleep(0.05)

@@ -28,10 +28,10 @@ from support.sweep import (
 )
 
 from fsbench.api.request import Model
+from fsbench.core.workers import Workers
 from fsbench.results.verification import read_loaded
 from fsbench.sweep.graph import plan_jobs
 from fsbench.sweep.job import UserMethods, run_job
-from fsbench.sweep.workers import Workers
 
 METHOD = """from typing import ClassVar
 from pretrain.method import RoundMethod

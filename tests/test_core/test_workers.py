@@ -1,6 +1,8 @@
-"""Workers of a sweep: what fails, what dies, and which GPU each one sees."""
+"""Workers, as sweeps and claims use them: what fails, what dies, and which GPU each one sees."""
 
 import os
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -9,15 +11,15 @@ from unittest.mock import Mock
 
 import pytest
 from support.jobs import Fake
-from support.sweep import make_options, wait_for_end
+from support.sweep import children, make_options, wait_for_end
 
 from fsbench.api.options import SweepOptions
+from fsbench.core.workers import Workers
 from fsbench.sweep.engines import find_gpus
 from fsbench.sweep.file import GpuShares
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import UserMethods, run_job
 from fsbench.sweep.schedule import run_jobs
-from fsbench.sweep.workers import Workers
 
 
 def run(root: Path, tasks: dict[str, str], count: int = 2) -> dict[str, str]:
@@ -80,6 +82,19 @@ def test_a_process_sees_the_gpus_that_the_options_of_its_job_name() -> None:
         for visible in ("5", ""):
             options = SweepOptions(visible=visible)
             assert workers.submit(Fake.show_gpus, options).result() == visible
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds workers in /proc")
+def test_the_workers_of_killed_claims_end(tmp_path: Path) -> None:
+    command = ["claims", "reinit_table1", "--jobs", "2", "-o", str(tmp_path)]
+    claims = subprocess.Popen([sys.executable, "-m", "fsbench", *command])
+    while len(workers := children(claims.pid)) < 2:
+        assert claims.poll() is None
+        time.sleep(0.05)
+    claims.kill()
+    for worker in workers:
+        wait_for_end(worker)
+    claims.wait()
 
 
 def test_without_waiting_all_processes_are_terminated() -> None:

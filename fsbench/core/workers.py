@@ -1,4 +1,4 @@
-"""Worker processes of a sweep, as an executor of `concurrent.futures`."""
+"""Processes that work for another one, as an executor of `concurrent.futures`."""
 
 import multiprocessing
 import os
@@ -13,14 +13,14 @@ from typing import Any
 from fsbench.core.errors import FsbenchError
 
 TRIES = 2
-"""Processes that a job gets, one after the death of the other."""
+"""Processes that a call gets, one after the death of the other."""
 
 
 class Workers(ThreadPoolExecutor):
-    """Pool of `count` spawned processes, which end when the sweep that started them is gone.
+    """Pool of `count` spawned processes, which end when the process that started them is gone.
 
-    A thread waits for each process. A job whose process dies runs again in a new one, where a
-    training resumes. A process sees the GPUs that the options of its jobs name. It ends after an
+    A thread waits for each process. A call whose process dies runs again in a new one, where a
+    training resumes. A process sees the GPUs that the options of its calls name. It ends after an
     exception: where CUDA has failed once, it fails for all that follows in the process.
     """
 
@@ -31,7 +31,7 @@ class Workers(ThreadPoolExecutor):
         self.other_children = set(multiprocessing.active_children())
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call a function in a process. The last argument is the options of a job, if any."""
+        """Call a function in a process. The last argument may be options, which name its GPUs."""
         return super().submit(self.run, fn, *args, **kwargs)
 
     def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -49,7 +49,7 @@ class Workers(ThreadPoolExecutor):
                 return call.result()
         raise FsbenchError(
             f"the process of the job died {TRIES} times, as it does for want of memory",
-            fix="run the command again with fewer --jobs: a training resumes from its checkpoint",
+            fix="run the command again with fewer --jobs",
         )
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -70,7 +70,7 @@ def start_process(gpus: str | None) -> ProcessPoolExecutor:
 
 
 def set_up_worker(gpus: str | None = None) -> None:
-    """Set up a worker: ignore Ctrl-C, which the sweep handles; exit when the sweep is killed."""
+    """Set up a worker: ignore Ctrl-C, which its parent handles; exit when that is killed."""
     if gpus is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus
     signal.signal(signal.SIGINT, signal.SIG_IGN)
