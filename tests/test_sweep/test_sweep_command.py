@@ -62,7 +62,7 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     tmp_path: Path, cli: CommandLine, device: str
 ) -> None:
     """Two trainings at a time, on shares of a GPU; in the sweep that is not killed one."""
-    more = {"gpus": dict.fromkeys(("pretrain", "features", "heads"), 0.5), "submit": ENTRY}
+    more = {"gpus": {"pretrain": 0.5, "features": 0.5}, "submit": ENTRY}
     data = sweep(tmp_path, methods=("llf",), runs={"seeds": [0, 1]}, **more)
     data["pretrain"][0]["set"] |= {"deterministic": True, "plan.rounds": 10}  # time to be killed
     file, options = write(tmp_path / "sweep.yaml", data), ["--device", device]
