@@ -68,7 +68,7 @@ def write_template(results: Path) -> Path:
     path = results / DECLARATION_FILE
     if path.exists():
         raise UsageError(f"{path} exists", fix="edit it, or remove it first")
-    models, _ = read_models(results)
+    models, _ = read_models([results])
     rows = group_by_recipe(models)
     name = common_name([key[0] for key in rows[0]]) if len(rows) == 1 else results.resolve().name
     backbones = [loaded[0].result.backbone for loaded in models.values()]

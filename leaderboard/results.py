@@ -48,8 +48,7 @@ def group_by_model(loaded: Sequence[Loaded]) -> Models:
         first = models.setdefault(name, {}).setdefault(identify_column(one.result), one)
         if first is not one and digest_records(first.records) != digest_records(one.records):
             raise ValidationFailed(
-                f"{first} and {one} have different outcomes",
-                fix="pass only one of them",
+                f"{first} and {one} have different outcomes", fix="pass only one of them"
             )
     return models
 

@@ -243,8 +243,7 @@ class Board:
             return
         if present != name or not replace:
             raise ValidationFailed(
-                f"{self.folder} already has an entry '{present}'",
-                fix=CHOOSE_NAME,
+                f"{self.folder} already has an entry '{present}'", fix=CHOOSE_NAME
             )
         if self.entry(name).file.key not in {None, key}:
             raise ValidationFailed(

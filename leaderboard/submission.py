@@ -58,17 +58,16 @@ Models = dict[tuple[str, str], list[Loaded]]
 
 
 def read_submissions(
-    folder: Path,
-    declaration: Declaration,
-    models: Sequence[str] = (),
-    controls: Sequence[str] = (),
+    folder: Path, declaration: Declaration, models: Sequence[str] = (), controls: Sequence[str] = ()
 ) -> list[Submission]:
     """Read one submission per recipe below `folder`; several extend the declared name.
 
     models: names or references to read; all if empty; controls: models that each submission takes
     along as its own control. Raises UnknownName for one that is not there, and as `read_models`.
     """
-    available, broken = read_models(folder)
+    named = [folder / name for name in (*models, *controls)]
+    homes = named if named and all(home.is_dir() for home in named) else [folder]
+    available, broken = read_models(homes)
     beside = select_models(available, controls) if controls else {}
     chosen = select_models(available, models)
     rows = group_by_recipe({key: chosen[key] for key in chosen.keys() - beside.keys()})
@@ -87,17 +86,18 @@ def read_submissions(
     return [add_model_suffix(submission, submissions) for submission in submissions]
 
 
-def read_models(folder: Path) -> tuple[Models, tuple[Problem, ...]]:
-    """Return the results below a folder by model, and a Problem for each file that is no result.
+def read_models(folders: Sequence[Path]) -> tuple[Models, tuple[Problem, ...]]:
+    """Return the results below folders by model, and a Problem for each file that is no result.
 
     Raises UsageError for a folder without results, ValidationFailed for links and special files,
     and for far too many results.
     """
-    check_folder(folder)
     models: Models = defaultdict(list)
     broken: list[Problem] = []
     used = 0
-    for home in find_entries(folder):
+    for folder in folders:
+        check_folder(folder)
+    for home in chain.from_iterable(map(find_entries, folders)):
         try:
             entry = read_entry(home)
         except ValidationFailed as error:

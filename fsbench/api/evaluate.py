@@ -170,8 +170,9 @@ class TargetSets:
         folder, roots = machine.cache_folder, machine.roots
         limit = limit_cache(folder, machine.cache_size)
         workers = min(32, process.count_cores()) if machine.workers is None else machine.workers
-        how = machine.batch_size, workers, device, report, limit, machine.features_from
-        self.features = FeatureStore(folder, *how)
+        other, self.device = machine.features_device or device, device
+        extracts = device if device.startswith(other) else other
+        self.features = FeatureStore(folder, machine.batch_size, workers, extracts, report, limit)
         self.describe = cache(partial(data.describe_dataset, cache=folder, report=report))
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
         self.datasets = {key: data.load_target(key[0], roots, key[1], folder) for key in keys}
@@ -203,7 +204,7 @@ class TargetSets:
 
     def inputs(self, backbone: Backbone, task: TaskId, image: ImageSpec) -> Inputs:
         """Return the inputs of a head: backbone, data set, and features if it needs them."""
-        dataset, device = self.of(task), self.features.device
+        dataset, device = self.of(task), self.device
         if is_on_features(task):
             rows = self.features.get(self.request_all(backbone, task, image))
         else:
@@ -406,14 +407,16 @@ class Evaluation:
     def estimate_extraction(self) -> Iterator[WorkEstimate]:
         """Yield the cost of extracting features, by their forward passes; none for few images."""
         store, seconds, images = self.targets.features, 0.0, Counter[int]()
-        for whole in self.feature_requests(filter(self.has_work, self.share)).values():
-            if not store.holds(whole):
-                images[whole.image.input_size] += len(whole.dataset)
+        requests = self.feature_requests(filter(self.has_work, self.share)).values()
+        missing = [whole for whole in requests if not store.holds(whole)]
+        for whole in missing:
+            images[whole.image.input_size] += len(whole.dataset)
         if images.total() < WORTH_TIMING:
             return
+        backbone = store.place(missing[0]).backbone
         for size, n in images.items():
-            features.check_input_size(self.backbone, size, store.device)
-            seconds += n * seconds_per_image(self.backbone, size, store.device, store.batch_size)
+            features.check_input_size(backbone, size, store.device)
+            seconds += n * seconds_per_image(backbone, size, store.device, store.batch_size)
         disk = images.total() * self.backbone.facts.feature_dim * 4
         yield WorkEstimate(f"features of {images.total()} images", seconds, disk=disk)
 

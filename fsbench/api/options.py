@@ -197,8 +197,8 @@ class Machine(ReferenceOptions):
         "(default: a tenth of the disk).",
     )
     device: str = option("auto", "Machine", "auto, cpu, cuda, cuda:N or mps.")
-    features_from: str = option(
-        "", "", "Kind of the device whose cached features are read; none are extracted then."
+    features_device: Literal["cpu", "cuda", "mps"] | None = option(
+        None, "Machine", "Device that extracts features, where heads run on another one."
     )
     threads: Count | None = option(None, "Machine", "CPU threads of torch; results state them.")
     batch_size: Annotated[int, Interval(ge=2, le=4096)] | None = option(

@@ -66,8 +66,9 @@ def write_commands(entry: BoardEntry, results: Sequence[Loaded], board: str) -> 
         yield f"# this version does not read the recipe {facts.recipe}: pretrain it yourself"
     network = [f"--arch={facts.architecture}"] if facts.source == "file" else []
     network += [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
-    device = "cpu" if (made.features_device or made.device) == "cpu" else "cuda"
-    machine = [f"--threads={made.threads}", f"--device={device}"]
+    kinds = {"device": made.device, "features-device": made.features_device}
+    devices = [f"--{name}={'cpu' if on == 'cpu' else 'cuda'}" for name, on in kinds.items() if on]
+    machine = [f"--threads={made.threads}", *devices]
     machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
     options = [*network, *feature_options(facts.feature_spec), *machine, "--output=results"]
     specs: dict[str, list[str]] = {}  # one command takes one spec of each task
@@ -78,7 +79,8 @@ def write_commands(entry: BoardEntry, results: Sequence[Loaded], board: str) -> 
     for of_command in specs.values():
         yield shlex.join(["fsbench", "benchmark", f"--model={ref}", *of_command, *options])
     verify = ["fsbench", "leaderboard", "verify", entry.name, f"--model={facts.ref}"]
-    yield shlex.join([*verify, *network, f"--board={board}"])
+    where = devices if made.features_device else []
+    yield shlex.join([*verify, *network, *where, f"--board={board}"])
 
 
 def recipe_of(facts: BackboneFacts) -> Recipe | None:

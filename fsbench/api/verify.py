@@ -24,6 +24,7 @@ from fsbench.api.request import EvaluationRequest, FixedSpec, parse_models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import check_input_size
 from fsbench.backbones.kernels import exact_float32
+from fsbench.core import process
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
@@ -79,6 +80,8 @@ def verify(options: VerifyOptions, report: Reporter = SILENT) -> Badge:
         batch_size=options.batch_size or made.batch_size,
     )
     context = RunContext.start(machine)
+    extracts = process.resolve_device(machine.features_device or context.device)
+    on_features = replace(context, features_device=process.device_model(extracts))
     model, *others = parse_models(options)
     if others:
         raise UsageError(f"{len(others) + 1} models for '{entry.name}'", fix="verify one at a time")
@@ -104,7 +107,8 @@ def verify(options: VerifyOptions, report: Reporter = SILENT) -> Badge:
             inputs, is_whole = load_features(backbone, group, targets)
             for sample in group:
                 recomputed = recompute_sample(sample, inputs, is_whole)
-                checks.append(compare_episodes(sample, recomputed, context.environment))
+                made_here = on_features if is_on_features(sample.task) else context
+                checks.append(compare_episodes(sample, recomputed, made_here.environment))
                 advance(1)
     made = context.provenance()
     software = {"fsbench": made.fsbench, "commit": made.git_commit or "none"}
@@ -191,23 +195,26 @@ def load_features(
 ) -> tuple[Inputs, bool]:
     """Return the inputs of samples of one data set and input size, and whether they are whole.
 
-    Unless the features of the data set are cached, only the images of the drawn episodes are
-    forwarded; features of the other ones are zero, and nothing is stored.
+    Unless features of the data set from this device are cached, only the images of the drawn
+    episodes are forwarded; features of the other ones are zero, and nothing is stored.
     """
     task, image, dataset = samples[0].task, samples[0].spec.image, targets.of(samples[0].task)
     features, request = targets.features, targets.request_all(backbone, task, image)
-    images = np.unique(np.concatenate([find_needed_images(s, dataset) for s in samples]))
-    is_whole = not is_on_features(task) or features.holds(request) or len(images) == len(dataset)
-    if is_whole:
+    if not is_on_features(task) or (
+        features.holds(request)
+        and features.read_device(request) == process.device_model(features.device)
+    ):
         return targets.inputs(backbone, task, image), True
-    check_input_size(backbone, image.input_size, features.device)
+    request = features.place(request)
+    check_input_size(request.backbone, image.input_size, features.device)
+    images = np.unique(np.concatenate([find_needed_images(s, dataset) for s in samples]))
     part = replace(request, dataset=dataset.take(images), fingerprint="")
     rows = np.zeros(request.shape, np.float32)
     with features.report.task(f"{dataset.name} features", len(images), "images") as advance:
         for start, block in features.rows(part):
             rows[images[start : start + len(block)]] = block
             advance(len(block))
-    return Inputs(backbone, dataset, rows, features.device), False
+    return Inputs(backbone, dataset, rows, targets.device), len(images) == len(dataset)
 
 
 def recompute_sample(sample: Sample, inputs: Inputs, whole_blocks: bool) -> EpisodeRecords:

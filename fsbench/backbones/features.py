@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -112,8 +112,8 @@ class FeatureStore:
 
     batch_size: at least 2; None for `feature_block_size`; workers: decoding threads; limit: bytes
     of features and decoded images together, beyond which those used longest ago are deleted;
-    made_on: kind of the device that has extracted all features, empty where `device` extracts them.
-    batch_size and the kind of device are part of the key.
+    device: extracts, and may be missing where all features are there. batch_size and the kind of
+    device are part of the key.
     """
 
     cache: Path
@@ -122,12 +122,11 @@ class FeatureStore:
     device: str = "cpu"
     report: Reporter = SILENT
     limit: float = math.inf
-    made_on: str = ""
 
     @property
     def kind(self) -> str:
-        """The kind of the device that extracts: cpu, cuda or mps."""
-        return self.made_on or torch.device(self.device).type
+        """The kind of the device: cpu, cuda or mps."""
+        return torch.device(self.device).type
 
     def get(self, request: FeatureRequest, ranks: Ranks = ALONE) -> Features:
         """Return the features (N, D) float32 of all images in data set order; extract if missing.
@@ -144,6 +143,7 @@ class FeatureStore:
 
         All ranks call it, for the same requests in the same order. Raises like `get`.
         """
+        request = self.place(request)
         if ranks.first:
             self.get(request, ranks)
             ranks.collect(NOTHING_MISSING)
@@ -165,6 +165,8 @@ class FeatureStore:
     def describe(self, request: FeatureRequest) -> dict[str, Any]:
         """Describe all that the bits of the features depend on."""
         facts = request.backbone.facts
+        capability, threads = torch.backends.cpu.get_cpu_capability(), torch.get_num_threads()
+        of_cpu = {"cpu_capability": capability, "threads": threads}
         installed = [name for name in LIBRARIES if list(metadata.distributions(name=name))]
         fields = ("weights_hash", "architecture", "features", "mean", "std")
         return {
@@ -182,14 +184,28 @@ class FeatureStore:
             "pillow": PIL.__version__,
             "libraries": {name: metadata.version(name) for name in installed},
             "device": self.kind,
-            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "threads": torch.get_num_threads(),
+            **(of_cpu if self.kind == "cpu" else {}),
         }
+
+    def place(self, request: FeatureRequest) -> FeatureRequest:
+        """Return the request with its backbone on the device. Raise UsageError if that lacks."""
+        backbone, dataset = request.backbone, request.dataset.name
+        try:
+            device = process.resolve_device(self.device)
+        except UsageError as error:
+            raise UsageError(
+                f"no features of {backbone.facts.ref} on {dataset} are cached: {error.message}",
+                fix=f"extract them on {self.device}, or give a larger --cache-size: old ones go",
+            ) from error
+        return replace(request, backbone=backbone.on(device))
 
     def read_device(self, request: FeatureRequest) -> str:
         """Return the model of the device that extracted these features, or will."""
+        if self.kind == "cpu":
+            return "cpu"
         with suppress(OSError, ValueError, LookupError):
             return str(read_sealed(self.locate(request) / META)["device_model"])
+        self.place(request)
         return process.device_model(self.device)
 
     def read_cost(self, request: FeatureRequest) -> FeatureCost | None:
@@ -204,12 +220,8 @@ class FeatureStore:
 
         ranks: those that compute blocks, of which this is the first (`extract_together`).
         """
+        request = self.place(request)
         n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
-        if self.made_on:
-            raise FsbenchError(
-                f"{self.cache} has no features of {ref} on {name} from {self.made_on}",
-                fix="extract them there, or give a larger --cache-size: the oldest are deleted",
-            )
         check_input_size(request.backbone, request.image.input_size, self.device)
         writer = ArrayWriter(self.locate(request), request.shape, np.float32)
         seconds = list[float]()

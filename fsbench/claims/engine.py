@@ -349,8 +349,8 @@ def run_claims(
     The runs of all claims share a pool of processes with one thread each, so that none waits for
     the last run of a claim while another claim has runs left.
     """
-    jobs, pool = [claim.list_jobs(settings) for claim in claims], Workers(settings.processes)
-    try:
+    jobs = [claim.list_jobs(settings) for claim in claims]
+    with Workers(settings.processes) as pool:
         # map() submits all jobs at once; its results are waited for below.
         measures = [partial(measure_alone, claim.measure) for claim in claims]
         running = list(map(pool.map, measures, jobs))
@@ -362,8 +362,6 @@ def run_claims(
                     advance(1)
             outcome, seeds = claim.judge(runs, settings.colour_images), {job.seed for job in part}
             yield outcome.model_copy(update={"seeds": len(seeds), "full": settings.full})
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def measure_alone(

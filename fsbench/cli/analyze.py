@@ -7,7 +7,7 @@ from fsbench.cli import console, options
 
 FEATURES = (
     *("name", "pool", "layers", "features", "mean", "std", "dtype"),
-    *("batch_size", "workers", "cache_size"),
+    *("batch_size", "workers", "cache_size", "features_device"),
 )
 """Options of an evaluation that no analysis has: each measures the network as it was trained."""
 

@@ -4,7 +4,7 @@ from fsbench.api.options import Machine, PretrainOptions
 from fsbench.cli import console, options
 from fsbench.core.options import split_values
 
-EVALUATION = ("batch_size", "workers", "cache_size")
+EVALUATION = ("batch_size", "workers", "cache_size", "features_device")
 """Options of features, which training does not have."""
 
 

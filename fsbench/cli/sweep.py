@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fsbench.sweep.graph import SweepPlan
 
 
-@options.command("sweep", SweepOptions, without=("batch_size",))
+@options.command("sweep", SweepOptions, without=("batch_size", "features_device"))
 def sweep(
     chosen: SweepOptions,
     file: Path = Argument(..., metavar="FILE", help="Sweep file (YAML)."),

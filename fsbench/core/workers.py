@@ -6,7 +6,7 @@ import signal
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
@@ -26,7 +26,7 @@ class Workers(ThreadPoolExecutor):
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
-        self.closed = False
+        self.closed, self.lock = False, threading.Lock()
         self.idle = defaultdict[str | None, list[ProcessPoolExecutor]](list)
         self.other_children = set(multiprocessing.active_children())
 
@@ -37,10 +37,13 @@ class Workers(ThreadPoolExecutor):
     def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Return what the function does. Raise FsbenchError if its process dies TRIES times."""
         visible: str | None = getattr(args[-1], "visible", None) if args else None
-        for _ in range(0 if self.closed else TRIES):
+        for _ in range(TRIES):
             idle = self.idle[visible]
-            process = idle.pop() if idle else start_process(visible)
-            call = process.submit(fn, *args, **kwargs)
+            with self.lock:  # no process starts once the pool is closed
+                if self.closed:
+                    raise CancelledError
+                process = idle.pop() if idle else start_process(visible)
+                call = process.submit(fn, *args, **kwargs)
             if (error := call.exception()) is None:
                 idle.append(process)
             else:
@@ -52,9 +55,14 @@ class Workers(ThreadPoolExecutor):
             fix="run the command again with fewer --jobs",
         )
 
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        """End idle processes cleanly; after an error terminate all."""
+        self.shutdown(wait=kind is None, cancel_futures=True)
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End idle processes cleanly; without `wait`, terminate all at once."""
-        self.closed = True
+        with self.lock:
+            self.closed = True
         if not wait:
             for process in set(multiprocessing.active_children()) - self.other_children:
                 process.terminate()

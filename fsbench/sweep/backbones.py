@@ -82,10 +82,10 @@ class TrainingJob(Job):
         return NEEDS_HEAD if needs_head and self.recipe.loader == "episodes" else ""
 
     def has_facts(self, facts: BackboneFacts, options: SweepOptions) -> bool:
-        """Return whether these are facts of the run, which may be deleted."""
+        """Return whether these are facts of the run, which may be deleted, with plain features."""
         record = self.record(options)
-        is_same = record is None or record.weights_hash == facts.weights_hash
-        return is_same and self.is_trained_so(facts, options)
+        weights = facts.weights_hash if record is None else record.weights_hash
+        return facts.identity == weights and self.is_trained_so(facts, options)
 
     def is_trained_so(self, facts: BackboneFacts | RunRecord, options: SweepOptions) -> bool:
         """Return whether a network is of this recipe and source."""
@@ -104,6 +104,10 @@ class GivenBackbone(Frozen):
     @property
     def sizes(self) -> Sizes:
         return self.loaded.input_size, self.loaded.evaluation_size
+
+    def done(self, options: SweepOptions) -> bool:
+        """Return True: it exists."""
+        return True
 
     def models(self, options: SweepOptions) -> ModelOptions:
         return replace(self.model, name=self.title)

@@ -39,7 +39,8 @@ def index_results(folder: Path) -> Mapping[ResultKey, Sequence[tuple[int, Backbo
     for path in folder.rglob(ENTRY_FILE):
         for result in (one.result for one in read_verified(path.parent).loaded):
             key = result.task, result.spec_digest, result.dataset.identity
-            index[key].append((result.score.n, result.backbone))
+            if "shard" not in result.flags:
+                index[key].append((result.score.n, result.backbone))
     return index
 
 
@@ -102,8 +103,12 @@ class EvaluationJob(Job):
         )
 
     def done(self, options: SweepOptions) -> bool:
-        """Return whether results and board have all outcomes; damaged ones are made anew."""
-        folders = [options.results / self.backbone.title]
+        """Return whether results of what is there, or its entry, have all outcomes.
+
+        Damaged ones are made anew.
+        """
+        is_there = self.backbone.done(options)
+        folders = [options.results / self.backbone.title] if is_there else []
         folders += [options.board / name_entry(self.backbone)] if options.board else []
         with suppress(ValidationFailed):  # of other images or damaged: running the job says so
             return all(
@@ -137,6 +142,11 @@ class FeaturesJob(Job):
         (task,) = self.tasks.images
         image = self.tasks.specs[task].image
         return f"features of {self.backbone.title} for {task.dataset} ({pool_of(task)}) at {image}"
+
+    @cached_property
+    def key(self) -> str:
+        (task,) = self.tasks.images
+        return f"{self.title} {self.tasks.specs[task].image.canonical()}"  # numbers in full
 
     def done(self, options: SweepOptions) -> bool:
         """Return False: only the loaded backbone tells, and extracting again takes no time."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain, product
+from itertools import product
 from typing import Any, get_args
 
 from fsbench.api.analyze import choose_analyses
@@ -89,10 +89,11 @@ class SweepPlan:
         """Return the options of a job, where jobs share GPUs with its device and those it sees."""
         if not self.gpus:
             return options
-        share = self.share_of(job)
-        features = ("cuda" if self.shares.features else "cpu") if job.share == "heads" else ""
-        chosen = replace(options, device="cuda" if share else "cpu", features_from=features)
-        return replace(chosen, gpus=share, visible=",".join(gpus))
+        share, features = self.share_of(job), self.shares.features > 0
+        chosen = replace(options, device="cuda" if share else "cpu", gpus=share)
+        if job.share == "heads" and features != (share > 0):
+            chosen = replace(chosen, features_device="cuda" if features else "cpu")
+        return replace(chosen, visible=",".join(gpus))
 
     def wall_seconds(self, jobs: int) -> float:
         """Return the estimated time of all missing jobs, so many at once on the GPUs."""
@@ -135,11 +136,12 @@ def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT)
             for choice in select(backbone.title, file.analyze, choices)
             for job in choose_applicable(choice, backbone, report)
         ]
-        extractions = [[*job.extractions()] for job in evaluations]
-        for job in (*runs, *chain(*extractions)):
-            plan.add(job, [] if job is backbone else runs)
-        for evaluation, features in zip(evaluations, extractions, strict=True):
-            plan.add(evaluation, [*runs, *features])
+        for run in runs:
+            plan.add(run)
+        for evaluation in evaluations:
+            for features in (extractions := [*evaluation.extractions()]):
+                plan.add(features, runs)
+            plan.add(evaluation, [*runs, *extractions])
         for analysis in analyses:
             plan.add(analysis, runs)
         blocks = select(backbone.title, file.submit, file.submit)

@@ -71,10 +71,11 @@ def keep_results(entry: Path, seeds: Sequence[SweepBackbone], options: SweepOpti
             raise ValidationFailed(
                 f"the entry {entry} has results of weights ({facts.identity[:12]}) that the sweep"
                 " has not",
-                fix="put them in the folder of their run and their seed in the file, or delete the"
-                " entry to have all of its results made anew",
+                fix="give them to the sweep, as a run in its folder or in `backbones`, or delete"
+                " the entry to have all of its results made anew",
             )
         folder = options.results / title / facts.identity[:12]
-        if assembly.key_of(one.result) not in assembly.read_by_key(folder):
-            assembly.add_results(folder, [(one.result, one.records)])
+        stored = assembly.read_by_key(folder).get(assembly.key_of(one.result))
+        if stored is None or stored.result.score.n < one.result.score.n:
+            assembly.add_results(folder, [(one.result, one.records)], replace=True)
     return bool(loaded)

@@ -17,13 +17,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, make_file, read_entry
 from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem, RuleList
-from leaderboard.badges import (
-    FEWEST,
-    Badge,
-    ColumnCheck,
-    draw_episodes,
-    read_badges,
-)
+from leaderboard.badges import FEWEST, Badge, ColumnCheck, draw_episodes, read_badges
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.near_copies import Suspicions, find_suspicions, list_results
 from leaderboard.ranking.outcomes import compact

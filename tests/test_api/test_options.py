@@ -73,7 +73,7 @@ GIVEN = read_cases("options")
 
 
 def test_every_option_has_a_value_here() -> None:
-    python_only = {"kinds", "progress", "model", "features_from"}
+    python_only = {"kinds", "progress", "model"}
     assert {EvaluationOptions.names()[name] for name in GIVEN} | python_only == set(
         EvaluationOptions.declared()
     )

@@ -141,9 +141,10 @@ def test_commands_name_weights_specs_and_machine(
 ) -> None:
     specs = [f"--spec={one}" for one in make_entry(facts, made, made).loaded]
     model, *others = network
+    where = machine[1:3] if "features_device" in made else []
     assert commands(only(facts, {}, **made)) == [
         ["fsbench", "benchmark", model, *specs, *others, *machine, "--output=results"],
-        ["fsbench", "leaderboard", "verify", "entry", *network, "--board=board"],
+        ["fsbench", "leaderboard", "verify", "entry", *network, *where, "--board=board"],
     ]
 
 

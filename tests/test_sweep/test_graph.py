@@ -16,7 +16,7 @@ from fsbench.api.request import EvaluationRequest
 from fsbench.backbones.features import FeatureStore
 from fsbench.backbones.networks import load_architecture
 from fsbench.core import process
-from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.errors import UsageError
 from fsbench.core.progress import WorkEstimate
 from fsbench.results.verification import read_loaded
 from fsbench.sweep import costs, evaluation
@@ -153,6 +153,7 @@ def test_a_spec_is_made_once_and_a_result_compared_with_its_own_backbone_alone(
             spec_digest=job.tasks.digests[task],
             dataset=job.tasks.images[task],
             score=SimpleNamespace(n=4),
+            flags=(),
         )
         for job in jobs.jobs.values()
         if isinstance(job, EvaluationJob) and isinstance(job.backbone, GivenBackbone)
@@ -202,15 +203,17 @@ def test_one_extraction_feeds_all_heads_of_a_data_set(
     file, options = read({"backbones": [RANDOM], "evaluate": evaluate}), make_options(tmp_path)
     jobs = plan_jobs(file, options)
     assert kinds(jobs) == {"features": 2, "evaluate": 3}
-    tiles, scan, *evaluations = jobs.jobs.values()
+    tiles, linear, ridge, scan, centroid = jobs.jobs.values()
+    evaluations = [linear, ridge, centroid]
     assert [jobs.needs[job.key] for job in evaluations] == [(tiles.key,)] * 2 + [(scan.key,)]
-    assert [job.share for job in jobs.jobs.values()] == [*["features"] * 2, *["heads"] * 3]
+    assert [job.share for job in (tiles, scan)] == ["features"] * 2
+    assert {job.share for job in evaluations} == {"heads"}
 
     with monkeypatch.context() as patch:
         patch.setattr(FeatureStore, "kind", "cuda")
         patch.setattr(process, "device_model", lambda device: "a GPU")
         tiles.run(options)
-    on_cpu = replace(options, features_from="cuda")
+    on_cpu = replace(options, features_device="cuda")
     for job in evaluations[:2]:
         job.run(on_cpu)
     states = find_done(jobs, options).done
@@ -218,5 +221,5 @@ def test_one_extraction_feeds_all_heads_of_a_data_set(
     for one in read_loaded(options.results):
         made = one.result.provenance
         assert (made.device, made.features_device) == ("cpu", "a GPU")
-    with pytest.raises(FsbenchError, match=r"has no features of .* on toy_scan from cuda"):
+    with pytest.raises(UsageError, match=r"no features of .* on toy_scan are cached"):
         evaluations[2].run(on_cpu)

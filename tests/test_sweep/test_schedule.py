@@ -48,10 +48,10 @@ def test_jobs_take_the_emptiest_gpus_or_wait_for_them_and_others_do_not(tmp_path
     for job in jobs.values():
         plan.add(job)
     queue, options = JobQueue(plan), make_options(tmp_path, device="auto")
-    for features, kind in [(1, "cuda"), (0, "cpu")]:  # heads read what the features' jobs store
-        shared = replace(plan, shares=GpuShares(features=features))
-        assert shared.options_of(jobs["a"], options).features_from == kind
-        assert shared.options_of(jobs["d"], options).features_from == ""
+    for features, heads, kind in [(1, 0, "cuda"), (0, 1, "cpu"), (0, 0, None), (1, 1, None)]:
+        shared = replace(plan, shares=GpuShares(features=features, heads=heads))
+        assert shared.options_of(jobs["a"], options).features_device == kind
+        assert shared.options_of(jobs["d"], options).features_device is None
 
     def start() -> list[tuple[str, str, float, str | None]]:
         chosen = (
