@@ -20,6 +20,7 @@ from fsbench.api.recompute import recompute
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.features import FeatureStore
 from fsbench.core.errors import CheckpointError, DataError, ValidationFailed
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
@@ -113,6 +114,9 @@ def test_images_of_the_drawn_episodes_alone_are_forwarded(
     again = check(board, tmp_path, episodes=1)
     assert again.checks[0].episodes == 40, "whole blocks are free"
     assert sum(forwarded) == 0, "features are cached"
+    monkeypatch.setattr(FeatureStore, "read_device", lambda store, request: "another GPU")
+    assert check(board, tmp_path, episodes=1).verdict == "verified"
+    assert sum(forwarded) == n_images, "features of another GPU verify nothing"
 
 
 def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> None:

@@ -97,6 +97,13 @@ def test_the_workers_of_killed_claims_end(tmp_path: Path) -> None:
     claims.wait()
 
 
+def test_after_an_error_no_call_starts() -> None:
+    with suppress(ZeroDivisionError), Workers(1) as workers:
+        failing, later = workers.submit(divmod, 1, 0), workers.submit(os.getpid)
+        failing.result()
+    assert later.cancelled() or later.exception(timeout=60) is not None
+
+
 def test_without_waiting_all_processes_are_terminated() -> None:
     workers = Workers(1)
     pid = workers.submit(os.getpid).result()

@@ -168,6 +168,9 @@ def test_a_spec_is_made_once_and_a_result_compared_with_its_own_backbone_alone(
     assert [spec.call_count, has_facts.call_count, read_entry.call_count] == [5, 5, 1]
     assert set(done.values()) == {"not needed any more", "done"}
     assert all("random-0" in key for key in done)
+    for result in results:
+        result.flags = ("shard",)
+    assert not find_done(jobs, options).done
 
 
 @pytest.mark.parametrize("device", ["auto", "cuda", "cuda:1", "cpu"])
@@ -192,6 +195,15 @@ def test_an_estimate_times_every_job_on_its_device_and_gives_back_the_memory(
         expected = {"auto": "cuda:0", "cuda": "cuda:0"}.get(device, device) if share else "cpu"
         assert timed == {"toy/normal": expected}
     assert empty_cache.call_count == 2
+
+
+def test_images_that_read_alike_are_extracted_apart(tmp_path: Path) -> None:
+    """A resize to 36 px by a factor of 1.14 and by 1 / .875."""
+    block = {"tasks": ["toy_tiles"], "kinds": ["episodic"], "shots": [1], "input_size": 32}
+    evaluate = [block, {**block, "crop": 0.875}]
+    jobs = plan_jobs(read({"backbones": [RANDOM], "evaluate": evaluate}), make_options(tmp_path))
+    assert kinds(jobs) == {"features": 2, "evaluate": 2}
+    assert len({job.title for job in jobs.jobs.values() if job.KIND == "features"}) == 1
 
 
 def test_one_extraction_feeds_all_heads_of_a_data_set(

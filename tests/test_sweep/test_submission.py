@@ -1,5 +1,6 @@
 """What a sweep may do to an entry that is on the board already."""
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,8 +10,10 @@ from support import methods as fakes_methods
 from support.sweep import ENTRY, make_options, read, sweep
 
 from fsbench.api.options import SweepOptions
+from fsbench.backbones.base import feature_spec
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts
+from fsbench.results.verification import read_loaded
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.graph import plan_jobs
 from fsbench.sweep.job import read_source
@@ -50,8 +53,12 @@ def test_an_entry_with_results_that_the_sweep_lacks_is_not_replaced(
     (folder,) = (tmp_path / "board").glob("*/*")
     if kind == "ours":
         assert keep_results(folder, seeds, here)
-        copies = here.results.glob(f"{job.name}-s0/{facts.identity[:12]}/entry.json")
-        assert len(list(copies)) == 1
+        few = here.results / f"{job.name}-s0" / facts.identity[:12]
+        for index, n in [(range(5), 40), (range(60), 60)]:  # the larger result is kept
+            fakes.write(tmp_path / "few", backbone=facts, index=index)
+            shutil.copytree(next(tmp_path.glob("few/*/*")), few, dirs_exist_ok=True)
+            assert keep_results(folder, seeds, here)
+            assert [one.result.score.n for one in read_loaded(few)] == [n]
         return
     with pytest.raises(ValidationFailed, match="results of weights") as error:
         keep_results(folder, seeds, here)
@@ -62,10 +69,15 @@ def test_an_entry_with_results_that_the_sweep_lacks_is_not_replaced(
 def test_results_of_a_run_are_those_of_its_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another machine makes other weights of the recipe; where the run is deleted, any are its."""
+    """Another machine makes other weights of the recipe; where the run is deleted, any are its.
+
+    Features of another kind are none of a run.
+    """
     job, here = entry(tmp_path), make_options(tmp_path)
     backbone, facts = job.evaluations[0].backbone, of(job, here, "ours")
     assert backbone.has_facts(facts, here)
+    low = facts.model_copy(update={"feature_spec": feature_spec(dtype="bf16")})
+    assert not backbone.has_facts(low, here)
     for weights, is_its in [(facts.weights_hash, True), ("0" * 64, False)]:
         record = SimpleNamespace(weights_hash=weights)
         monkeypatch.setattr(TrainingJob, "record", lambda run, options, it=record: it)
