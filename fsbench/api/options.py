@@ -381,7 +381,7 @@ class SweepOptions(Machine):
 
     output: Path = option(Path("sweep"), "Output", "Folder of runs and results.", "-o")
     board: Path | None = option(
-        None, "Output", "Folder of the board that `submit` adds to; entries of the same names count as done."
+        None, "Output", "Folder of the board to `submit` to; what the entry there holds is done."
     )
     method: Sequence[str] = option(
         (), "Model", "Methods beside those of the file: names, or py:FILE:CLASS; repeatable."
