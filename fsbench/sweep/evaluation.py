@@ -103,14 +103,11 @@ class EvaluationJob(Job):
         )
 
     def done(self, options: SweepOptions) -> bool:
-        """Return whether results of what is there, or its entry, have all outcomes.
-
-        Damaged ones are made anew.
-        """
-        is_there = self.backbone.done(options)
-        folders = [options.results / self.backbone.title] if is_there else []
+        """Return whether the results of a trained backbone, or its entry, have all outcomes."""
+        is_trained = self.backbone.done(options)
+        folders = [options.results / self.backbone.title] if is_trained else []
         folders += [options.board / name_entry(self.backbone)] if options.board else []
-        with suppress(ValidationFailed):  # of other images or damaged: running the job says so
+        with suppress(ValidationFailed):  # damaged: running the job says so
             return all(
                 any(self.is_complete(task, folder, options) for folder in folders)
                 for task in self.tasks.images
