@@ -13,7 +13,7 @@ import shutil
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -159,18 +159,15 @@ def evict_array(folder: Path) -> bool:
     return True
 
 
-@contextmanager
-def lock_folder(folder: Path, report: Reporter) -> Iterator[None]:
+def lock_folder(folder: Path, report: Reporter) -> AbstractContextManager[object]:
     """Lock the folder for this process; wait for another one and report that."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(folder.name + LOCK))
     try:
-        acquired = lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         report.log(f"another process computes {folder}: waiting for it")
-        acquired = lock.acquire()
-    with acquired:
-        yield
+        return lock.acquire()
 
 
 class ArrayWriter:

@@ -9,7 +9,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,19 +85,16 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
-@contextmanager
-def lock_exclusively(folder: Path, doing: str) -> Iterator[None]:
+def lock_exclusively(folder: Path, doing: str) -> AbstractContextManager[object]:
     """Lock a folder, made if missing. Raise FsbenchError if another process is `doing` there."""
     from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        lock = FileLock(folder / ".lock").acquire(timeout=0)
+        return FileLock(folder / ".lock").acquire(timeout=0)
     except Timeout as error:
         message = f"another process is {doing} in {folder}"
         raise FsbenchError(message, fix="wait for it, or give another -o") from error
-    with lock:
-        yield
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -108,8 +105,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON of a cache with its checksum, by which a reader notices damage."""
-    sealed = {**content, "checksum": digest(content)}
-    write_atomic(path, json.dumps(sealed).encode())
+    write_atomic(path, json.dumps({**content, "checksum": digest(content)}).encode())
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
@@ -181,16 +177,13 @@ def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
 def read_bytes(path: Path, most: int) -> bytes:
     """Read a regular file of at most `most` bytes. Raise OSError for any other, as a pipe."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb", buffering=0) as file:
+    with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError("it is no regular file")
-        parts, size = [], 0
-        while size <= most and (part := file.read(most + 1 - size)):
-            parts.append(part)
-            size += len(part)
-    if size > most:
+        content = file.read(most + 1)
+    if len(content) > most:
         raise OSError(f"it is larger than {most} bytes")
-    return b"".join(parts)
+    return content
 
 
 def read_json(path: Path) -> Any:
