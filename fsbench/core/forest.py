@@ -93,7 +93,7 @@ def draw_forests(
                 axes = figure.add_subplot(grid[i, j])
                 middles = name_rows(axes, names, edges)
                 axes.tick_params(axis="y", labelleft=j == 0)
-                axes.set_xlabel("\n".join(textwrap.wrap(panel.x, int(width / panels / 9))))
+                axes.set_xlabel(textwrap.fill(panel.x, int(width / panels / 9)))
                 axes.set_title(forest.title * (j == 0), loc="left")
                 draw_panel(axes, panel, dict(zip(forest.rows, middles, strict=True)))
     return figure

@@ -9,21 +9,12 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, wraps
+from functools import cache, reduce, wraps
+from operator import or_
 from pathlib import Path
 from textwrap import fill, indent
 from types import NoneType
-from typing import (
-    Any,
-    Literal,
-    ParamSpec,
-    Self,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, ParamSpec, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from fsbench.core.errors import UnknownName, UsageError
 
@@ -85,7 +76,7 @@ class OptionModel:
         types = dict[str, Any]()
         for name, hint in get_type_hints(cls, include_extras=True).items():
             kinds = tuple(kind for kind in get_args(hint) if kind is not NoneType)
-            types[name] = Union[kinds] if NoneType in get_args(hint) else hint  # noqa: UP007
+            types[name] = reduce(or_, kinds) if NoneType in get_args(hint) else hint
         return types
 
     @classmethod

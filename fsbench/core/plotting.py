@@ -105,7 +105,7 @@ def create_figure(
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    heading = "\n".join(textwrap.wrap(clean_text(title), int(width / 8)))
+    heading = textwrap.fill(clean_text(title), int(width / 8))
     labels = [clean_text(label, 60) for label in legend or {}]
     across = int(width // (6.4 * max(map(len, labels), default=0) + 45)) or 1
     above = LINE * (len(heading.splitlines()) - (-len(labels) // across))
@@ -210,9 +210,7 @@ def draw_views(views: Sequence[View], title: str = "", columns: Columns | None =
             axes = figure.add_subplot(rows, across, i + 1)
             axes.set(xlabel=clean_text(panel[0].x, 55), ylabel=clean_text(panel[0].y, 40))
             axes.grid(axis="y")
-            axes.set_title(
-                "\n".join(textwrap.wrap(clean_text(name), int((width - 45) / 7))), loc="left"
-            )
+            axes.set_title(textwrap.fill(clean_text(name), int((width - 45) / 7)), loc="left")
             if _is_bars(panel):
                 _draw_bars(axes, panel)
             else:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from importlib import import_module
 from os.path import isdir  # False for a text that is too long to be a path
 from pathlib import Path
+from pkgutil import resolve_name
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.io import read_table
@@ -41,9 +41,8 @@ def read_card(path: Path) -> Dataset:
         images_per_class=tuple(official),
         **fields,
     )
-    module, _, kind = reader.partition(".")
-    package = import_module(f"fsbench.data.readers.{module}")
-    return Dataset(facts, partial(getattr(package, kind)(**settings).load, facts))
+    kind = resolve_name(f"fsbench.data.readers.{reader}")
+    return Dataset(facts, partial(kind(**settings).load, facts))
 
 
 class DatasetRegistry(Registry[Dataset]):
@@ -149,15 +148,14 @@ class DataRoots:
 
     def folder(self, facts: DatasetFacts) -> Path:
         """Return the folder of a data set. Raise DataError with its layout and download."""
-        folder = self.find(facts)
-        if folder is None:
-            folders = ", ".join(str(root / facts.folders[0]) for root in self.roots)
-            searched = f"; searched {folders}" if folders else "; no --data was given"
-            raise DataError(
-                f"{re.split('[,(]', facts.title)[0].strip()} not found{searched}",
-                fix=f"{ASK.format(facts=facts)}; layout: {facts.layout}; get it: {facts.download}",
-            )
-        return folder
+        if folder := self.find(facts):
+            return folder
+        folders = ", ".join(str(root / facts.folders[0]) for root in self.roots)
+        searched = f"; searched {folders}" if folders else "; no --data was given"
+        raise DataError(
+            f"{re.split('[,(]', facts.title)[0].strip()} not found{searched}",
+            fix=f"{ASK.format(facts=facts)}; layout: {facts.layout}; get it: {facts.download}",
+        )
 
     def find(self, facts: DatasetFacts) -> Path | None:
         """Return the folder of a data set, or None. A root may itself be that folder."""

@@ -64,11 +64,10 @@ class HubReference:
 
     def load_splits(self, cache: Path) -> Any:
         """Load all splits. Raise DataError if the data set is not available."""
-        from datasets import load_dataset
+        from datasets import disable_progress_bars, load_dataset
         from datasets.exceptions import DatasetsError
-        from datasets.utils.logging import disable_progress_bar
 
-        disable_progress_bar()
+        disable_progress_bars()
         try:
             return load_dataset(
                 self.repo, self.config, cache_dir=str(cache), revision=self.revision
