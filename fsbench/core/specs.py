@@ -364,7 +364,6 @@ class EpisodicSpec(Frozen):
 
     @property
     def protocol(self) -> Protocol:
-        """The published protocol that the episodes are drawn by."""
         return self.episode.protocol
 
     @property
@@ -492,10 +491,8 @@ class KnnSpec(_DatasetSpec):
 
     @property
     def variant(self) -> tuple[str, ...]:
-        fields = type(self).model_fields
-        values = {name: getattr(self, name) for name in ("k", "metric", "temperature")}
-        changed = (f"{name}={v}" for name, v in values.items() if v != fields[name].default)
-        return (*changed, *super().variant)
+        changed = self.model_dump(include={"k", "metric", "temperature"}, exclude_defaults=True)
+        return (*(f"{name}={v}" for name, v in changed.items()), *super().variant)
 
 
 Spec = Annotated[EpisodicSpec | ProbeSpec | KnnSpec, Field(discriminator="kind")]

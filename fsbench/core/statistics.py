@@ -145,21 +145,18 @@ def combine_freedom(squares: Numbers, sizes: Sequence[int]) -> Numbers:
     return np.asarray(np.where(np.isfinite(combined), combined, freedoms.min()), np.float64)
 
 
-def z_test(gap: float, se: float, n: int, freedom: float = math.nan, fewest: int = 0) -> Paired:
+def z_test(gap: float, se: float, n: int, freedom: float, fewest: int) -> Paired:
     """Return a gap with its two-sided p, which is nan if the standard error is."""
-    if se == 0.0:
-        return Paired(gap, se, 1.0 if gap == 0.0 else 0.0, n, freedom, fewest)
-    return Paired(gap, se, math.erfc(abs(gap) / se / math.sqrt(2.0)), n, freedom, fewest)
+    p = float(gap == 0.0) if se == 0.0 else math.erfc(abs(gap) / se / math.sqrt(2.0))
+    return Paired(gap, se, p, n, freedom, fewest)
 
 
 def holm(p: Sequence[float]) -> list[float]:
     """Return the p-values of one family of tests adjusted by Holm's step-down rule."""
     values = np.asarray(p, np.float64)
     order = np.argsort(values, kind="stable")
-    steps = values[order] * np.arange(values.size, 0, -1)
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return [float(x) for x in adjusted]
+    steps = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
+    return [float(x) for x in np.minimum(steps, 1.0)[np.argsort(order)]]
 
 
 def _standard_error(group: Sequence[Numbers]) -> Numbers:

@@ -49,7 +49,6 @@ class TextTable:
 
     @cached_property
     def complete(self) -> "TextTable":
-        """The table with all columns."""
         return self.make_complete() if self.make_complete else self
 
     def without(self, name: str) -> "TextTable":

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic_core import CoreSchema, core_schema
 
@@ -34,7 +34,6 @@ from fsbench.core.specs import (
 )
 
 Kind = Literal["probe", "episodic"]
-T = TypeVar("T", bound=str)
 
 FOLDER, HUB = "folder:", "hf-hub:"
 USER_DATA = (FOLDER, HUB)
@@ -218,9 +217,9 @@ class TaskPattern:
                 raise UsageError(f"malformed task '{text}': '{shape}'", fix=f"{GRAMMAR}; {ranges}")
             fields = {"n_way": n_way, "n_shot": n_shot}
         if head:
-            fields["head"] = find_name("adaptation", head, head_names())
+            fields["head"] = require_name("adaptation", head, head_names())
         if protocol:
-            fields["protocol"] = find_name("protocol", protocol, PROTOCOLS)
+            fields["protocol"] = require_name("protocol", protocol, PROTOCOLS)
         if "probe" in fields and len(fields) > 1:
             raise UsageError(f"'{text}': a probe has no adaptation and no protocol", fix=GRAMMAR)
         return cls(text, dataset, fields)
@@ -270,10 +269,10 @@ def resolve(
         )
     heads, protocol = options.heads or ("linear",), options.protocol or DEFAULT_PROTOCOL
     choices: dict[str, Sequence[Any]] = {
-        "head": [find_name("adaptation", head, head_names()) for head in heads],
+        "head": [require_name("adaptation", head, head_names()) for head in heads],
         "n_shot": options.shots or DEFAULT_SHOTS,
         "n_way": [options.way or DEFAULT_WAY],
-        "protocol": [find_name("protocol", protocol, PROTOCOLS)],
+        "protocol": [require_name("protocol", protocol, PROTOCOLS)],
         **{field: [value] for field, value in pattern.fields.items()},
     }
     tasks = [TaskId("", probe=pattern.fields.get("probe", "probe"))] if "probe" in kinds else []
@@ -284,12 +283,11 @@ def resolve(
     return tuple(replace(task, dataset=dataset) for dataset in datasets for task in tasks)
 
 
-def find_name(kind: str, name: str, allowed: Sequence[T]) -> T:
-    """Return the allowed name that equals a text. Raise UnknownName."""
-    for candidate in allowed:
-        if candidate == name:
-            return candidate
-    raise UnknownName(kind, name, allowed)
+def require_name(kind: str, name: str, allowed: Sequence[str]) -> str:
+    """Return a name that is allowed. Raise UnknownName for any other."""
+    if name not in allowed:
+        raise UnknownName(kind, name, allowed)
+    return name
 
 
 def user_data_name(ref: str) -> str:

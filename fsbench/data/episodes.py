@@ -53,10 +53,8 @@ class Episode:
     def query_candidates(self) -> tuple[NDArray[np.bool_], ...]:
         """Per class, a mask (n_c,) of the possible queries: outside the support, or its groups."""
         if self.groups is None:
-            masks = [np.ones(size, np.bool_) for size in self.class_sizes]
-            for mask, ranks in zip(masks, self.support, strict=True):
-                mask[ranks] = False
-            return tuple(masks)
+            lists = zip(self.class_sizes, self.support, strict=True)
+            return tuple(np.bincount(ranks, minlength=size) == 0 for size, ranks in lists)
         codes = [self.groups.by_class[c] for c in self.class_ids.tolist()]
         met = np.concatenate([code[ranks] for code, ranks in zip(codes, self.support, strict=True)])
         return tuple(np.isin(code, met, invert=True) for code in codes)
@@ -232,8 +230,7 @@ def episode_spec(task: tasks.TaskId, seed: int = 0, n_query: int = 15) -> Episod
 
 def parse_episodic_task(text: str) -> tasks.TaskId:
     """Return the one episodic task that an id names; raise UsageError if it names several."""
-    options = tasks.Options(kinds=("episodic",))
-    named = tasks.resolve(text, find_datasets, options)
+    named = tasks.resolve(text, find_datasets, tasks.Options(kinds=("episodic",)))
     if len(named) != 1:
         raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
     return named[0]

@@ -168,20 +168,19 @@ def decode_source(
 ) -> SourceDataset:
     """Decode a source to arrays of size x size px. Raise DataError naming a corrupt image."""
     splits, hashes, facts = {}, [], listing.facts
-    pixels: NDArray[np.uint8]
     for name, part in listing.parts.items():
         if not part:
             raise DataError(f"{facts.name} has no image for {name}", fix=f"layout: {facts.layout}")
         stamps = [image.stamp for image in part]
-        if any(stamps):
+        if not any(stamps):
+            pixels = np.stack([to_channels_first(resize_square(i.open(), size)) for i in part])
+            digest = hashlib.sha256(pixels.data).hexdigest()
+        else:
             key = hash_lines([str(VERSION), *stamps])[:16]
             folder = cache / "sources" / f"{facts.name}-{size}px-{key}-{name}"
             decode = partial(_decode, folder, part, size, f"decode {name}", report)
             cached = load_array(folder, (len(part), 3, size, size), decode, report)
             pixels, digest = cached.values, cached.sha256
-        else:
-            pixels = np.stack([to_channels_first(resize_square(i.open(), size)) for i in part])
-            digest = hashlib.sha256(pixels.data).hexdigest()
         splits[name] = Split(pixels, np.array([image.label for image in part], dtype=np.int64))
         hashes.append(digest)
     hashes += [hashlib.sha256(split.labels.tobytes()).hexdigest() for split in splits.values()]
