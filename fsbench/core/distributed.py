@@ -61,8 +61,7 @@ class Ranks:
             return [number]
         tensor = torch.tensor([number * (r == self.rank) for r in range(self.size)], device=device)
         self.sum([tensor])
-        numbers: list[int] = tensor.tolist()
-        return numbers
+        return tensor.tolist()
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """Return the tensors of all ranks, of equal shapes, in order on rank 0; none elsewhere."""

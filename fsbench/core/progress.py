@@ -140,9 +140,8 @@ def require_consent(
     who: str, estimates: Sequence[WorkEstimate], yes: bool, log: Callable[[str], None], fix: str
 ) -> None:
     """Log how long work on `who` takes. Raise UsageError with `fix` above an hour unless `yes`."""
-    seconds = sum(estimate.seconds for estimate in estimates)
     text = f"{who}: {'; '.join(map(str, estimates))}"
-    if seconds > HOUR and not yes:
+    if sum(estimate.seconds for estimate in estimates) > HOUR and not yes:
         raise UsageError(text, fix=f"add --yes (yes=True) to start it, or {fix}")
     if estimates:
         log(text)

@@ -55,8 +55,7 @@ class EpisodeRecords:
         """Per-episode accuracy (E,) over all possible queries; classes count alike."""
         if self.dense_correct is None or self.dense_total is None:
             return None
-        right: NDArray[np.float64] = (self.dense_correct / self.dense_total).mean(axis=1)
-        return right
+        return np.asarray((self.dense_correct / self.dense_total).mean(axis=1))
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "EpisodeRecords":
         """Return some rows, stated as a mask (E,) or as positions."""

@@ -182,8 +182,6 @@ part, to be merged.
 
 Name = Annotated[str, Field(max_length=200, pattern=r"^[\w+@=][\w.+@=-]*$")]
 """Safe as one path component, neither hidden nor like an option."""
-
-
 ImageCount = Annotated[int, Field(ge=0, le=MAX_IMAGES)]
 
 

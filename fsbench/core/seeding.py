@@ -32,8 +32,7 @@ def words(n: int, *names: Name) -> NDArray[np.uint64]:
 
 def uniforms(shape: tuple[int, ...], *names: Name, below: float = 1.0) -> NDArray[np.float64]:
     """Draw uniform numbers in [0, below) with 53 random bits, of this shape."""
-    n = int(np.prod(shape, dtype=np.int64))
-    high = words(n, *names)
+    high = words(int(np.prod(shape)), *names)
     high >>= np.uint64(11)
     drawn = high.view(np.int64).astype(np.float64)  # faster than from unsigned numbers
     drawn *= below * 2.0**-53
@@ -42,8 +41,7 @@ def uniforms(shape: tuple[int, ...], *names: Name, below: float = 1.0) -> NDArra
 
 def permutations(rows: int, n: int, *names: Name) -> NDArray[np.int64]:
     """Draw uniform permutations of 0..n-1, shape (rows, n): the order of random keys."""
-    keys = words(rows * n, *names).reshape(rows, n)
-    return np.argsort(keys, axis=1, kind="stable")
+    return np.argsort(words(rows * n, *names).reshape(rows, n), axis=1, kind="stable")
 
 
 def numpy_generator(*names: Name) -> np.random.Generator:

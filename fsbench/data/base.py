@@ -56,8 +56,7 @@ class Groups:
         numbers, sizes = np.unique(self.by_class[class_id], return_counts=True)
         others = [codes for c, codes in self.by_class.items() if c != class_id]
         foreign = np.isin(numbers, np.concatenate(others))
-        largest = np.sort(sizes[foreign])[::-1]
-        met, rest = np.split(largest, [(n_way - 1) * k_shot])
+        met, rest = np.split(np.sort(sizes[foreign])[::-1], [(n_way - 1) * k_shot])
         rest = np.sort(np.concatenate([rest, sizes[~foreign]]))[::-1]
         return int(sizes.sum() - met.sum() - rest[:k_shot].sum())
 

@@ -52,10 +52,9 @@ def acquire_datasets(
         else:
             download_archives(facts.archives, folder, report)
             check = verify_dataset(member, placed, cache, report)
-            problem = check.problem()
-            if problem and (check.corrupt or all(archive.official for archive in facts.archives)):
-                raise problem
-            if problem:
+            if problem := check.problem():
+                if check.corrupt or all(archive.official for archive in facts.archives):
+                    raise problem
                 note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
         yield facts, folder, note
 

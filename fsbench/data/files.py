@@ -116,8 +116,7 @@ def list_files(folder: Path) -> list[str]:
 
 def list_images(folder: Path) -> list[str]:
     """Return the images of `list_files`, which see for the order and the errors."""
-    suffixes = readable_suffixes()
-    return [path for path in list_files(folder) if path.lower().endswith(suffixes)]
+    return [path for path in list_files(folder) if path.lower().endswith(readable_suffixes())]
 
 
 class ClassTree(NamedTuple):
@@ -229,8 +228,7 @@ def refuse_placeholder(path: Path) -> None:
 
 def identify_stand_in(head: bytes) -> tuple[str, str] | None:
     """Return what the first bytes show in place of content, and what fetches it; None if none."""
-    start = head.lower()
-    return next(((what, run) for mark, what, run in STAND_INS if mark in start), None)
+    return next(((what, run) for mark, what, run in STAND_INS if mark in head.lower()), None)
 
 
 def without_suffix(name: str) -> str:

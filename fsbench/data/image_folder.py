@@ -28,8 +28,7 @@ def load_folder_target(ref: str) -> TargetDataset:
     """Load folder:DIR as a target. Raise DataError like `read_class_tree`."""
     folder, bits = parse_folder(ref)
     tree = read_class_tree(folder, LAYOUT)
-    rows = list_tree_rows(tree, folder)
-    dataset = assemble_custom(ref, tree.classes, rows, LAYOUT, tree.notes)
+    dataset = assemble_custom(ref, tree.classes, list_tree_rows(tree, folder), LAYOUT, tree.notes)
     return replace(dataset, root=folder, bits=bits)
 
 

@@ -36,10 +36,9 @@ class DatasetCheck:
         """Return the error that the command line raises; None for a complete, readable data set."""
         name, get = self.facts.name, self.facts.download
         if self.corrupt:
-            lines = "\n  ".join(
-                (f"{len(self.corrupt)} of {self.images} images cannot be read:", *self.corrupt)
-            )
-            return DataError(f"{name}: {lines}", fix=f"fetch these again ({get})")
+            lines = "".join(f"\n  {message}" for message in self.corrupt)
+            text = f"{name}: {len(self.corrupt)} of {self.images} images cannot be read:{lines}"
+            return DataError(text, fix=f"fetch these again ({get})")
         if self.complete:
             return None
         other = [

@@ -103,8 +103,7 @@ class TextLists(OfficialLists):
                 raise DataError(f"{lists}: '{line[:200]}' is no official line", fix="fetch again")
             image = match.groupdict(default="")
             if image.get("is_train", mark) == mark:
-                name = f"{image['image']}{self.suffix}"
-                yield name, image["label"], image.get("number", "")
+                yield f"{image['image']}{self.suffix}", image["label"], image.get("number", "")
 
 
 class DogsLists(OfficialLists):
