@@ -71,11 +71,8 @@ def test_jobs_take_the_emptiest_gpus_or_wait_for_them_and_others_do_not(tmp_path
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    with (
-        lock_exclusively(tmp_path, "sweeping"),
-        pytest.raises(FsbenchError, match="another process is sweeping"),
-        lock_exclusively(tmp_path, "sweeping"),
-    ):
-        pass
+    refused = pytest.raises(FsbenchError, match="another process is sweeping")
+    with lock_exclusively(tmp_path, "sweeping"), refused:
+        lock_exclusively(tmp_path, "sweeping")
     with lock_exclusively(tmp_path, "sweeping"):
         pass

@@ -69,10 +69,7 @@ def test_an_entry_with_results_that_the_sweep_lacks_is_not_replaced(
 def test_results_of_a_run_are_those_of_its_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another machine makes other weights of the recipe; where the run is deleted, any are its.
-
-    Features of another kind are none of a run.
-    """
+    """Other machines make other weights; those of a deleted run are any. Features are plain."""
     job, here = entry(tmp_path), make_options(tmp_path)
     backbone, facts = job.evaluations[0].backbone, of(job, here, "ours")
     assert backbone.has_facts(facts, here)
