@@ -224,22 +224,14 @@ def warn_of_feature_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> s
 
 def shorten_columns(columns: Sequence[str]) -> tuple[list[str], str]:
     """Return column labels without the parts that all columns share, and those parts."""
-    parts, common = split_labels(columns)
-    return [f"{dataset}:{rest}" for dataset, rest in parts], common
-
-
-def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
-    """Return data set and rest of each short label, and the parts that all columns share."""
     ids = [ColumnId.parse(column) for column in columns]
     modes = {column.task.mode for column in ids if column.task.mode}
     sizes = {f"{column.input_size}px" for column in ids}
-    several = len(ids) > 1
-    shared = [*modes] * (several and len(modes) == 1) + [*sizes] * (several and len(sizes) == 1)
+    shared = [part for parts in (modes, sizes) if len(parts) == 1 < len(ids) for part in parts]
 
-    def rest(column: ColumnId) -> str:
-        parts = (column.task.mode, f"{column.input_size}px")
-        mode, size = ("" if part in shared else part for part in parts)
-        setting = f"{column.task.shape}/{mode}" if mode else column.task.shape
-        return " ".join([setting, *([size] if size else []), *column.variant])
+    def shorten(column: ColumnId) -> str:
+        task, size = column.task, f"{column.input_size}px"
+        name = f"{task.dataset}:{task.shape}" if task.mode in shared else str(task)
+        return " ".join([name, *([] if size in shared else [size]), *column.variant])
 
-    return [(column.task.dataset, rest(column)) for column in ids], " ".join(shared)
+    return [shorten(column) for column in ids], " ".join(shared)
