@@ -256,7 +256,7 @@ class OutcomeTable:
 
 
 def read_rows(batch: Any, kind: type[Records], shape: tuple[int, ...]) -> dict[str, NDArray[Any]]:
-    """Return the columns that a kind of records has. Raises ValueError where one is missing."""
+    """Return the columns that a kind of records has. Raises ValueError where one is wrong."""
     arrays: dict[str, NDArray[Any]] = {}
     for field in fields(kind):
         column = COLUMN_NAMES.get(field.name, field.name)
@@ -267,8 +267,9 @@ def read_rows(batch: Any, kind: type[Records], shape: tuple[int, ...]) -> dict[s
             arrays[field.name] = values.astype(np.int64) if column in COUNTS else values
         elif field.default is MISSING:
             raise ValueError(f"a result has no {field.name}")
-    dense = [arrays[name].shape for name in arrays if name.startswith("dense")]
-    if len(dense) == 2 and set(dense) == {arrays["correct"].shape[:2]}:
+    if dense := [values.shape for name, values in arrays.items() if name.startswith("dense")]:
+        if dense != [arrays["correct"].shape[:2]] * 2:
+            raise ValueError("the dense queries of a result are not counted by class")
         arrays["dense_correct"] += expect_right(arrays)
     return arrays
 
@@ -276,11 +277,7 @@ def read_rows(batch: Any, kind: type[Records], shape: tuple[int, ...]) -> dict[s
 def require_consistent(arrays: dict[str, NDArray[Any]], spec: Spec) -> None:
     """Raise ValueError for arrays of a result that do not fit together."""
     if isinstance(spec, EpisodicSpec):
-        dense = [name for name in arrays if name.startswith("dense")]
-        expected = (len(arrays["index"]), spec.episode.n_way)
-        if len(dense) == 1 or any(arrays[name].shape != expected for name in dense):
-            raise ValueError("the dense queries of a result are not counted by class")
-        if dense:
+        if "dense_total" in arrays:
             right, total = arrays["dense_correct"], arrays["dense_total"]
             if not ((right >= 0) & (right <= total) & (total > 0)).all():
                 raise ValueError("more dense queries of a class are right than are there, or none")
