@@ -119,10 +119,7 @@ def load_weights(
 
 
 class Matcher:
-    """Search for the weights of a head-free network.
-
-    heads: modules beside the trunk that may be left out; layouts: those of the file.
-    """
+    """Search for the weights of a head-free network; its arguments are those of `load_weights`."""
 
     def __init__(self, module: nn.Module, heads: Iterable[str], layouts: Sequence[Layout]) -> None:
         self.module, self.heads, self.layouts = module, heads, layouts

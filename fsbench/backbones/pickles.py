@@ -55,9 +55,6 @@ class InertValue:
         value.args, value.items, value.state = args, {}, None
         return value
 
-    def __init__(self, *args: object, **options: object) -> None:
-        pass
-
     def __call__(self, *args: object) -> "InertValue":
         return self
 

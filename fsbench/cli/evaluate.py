@@ -9,10 +9,7 @@ from fsbench.cli import console, options
 if TYPE_CHECKING:
     from fsbench.core.tasks import Kind
 
-FEW_SHOT = (
-    *("shots", "way", "n_query", "heads", "bn_mode", "protocol", "episodes", "spec"),
-    "shard",
-)
+FEW_SHOT = ("shots", "way", "n_query", "heads", "bn_mode", "protocol", "episodes", "spec", "shard")
 """Options that a probe does not have."""
 KINDS: "dict[str, tuple[tuple[Kind, ...], str, str]]" = {
     "benchmark": (

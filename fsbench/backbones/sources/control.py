@@ -43,13 +43,8 @@ class ColourStatistics(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         pixels = images.flatten(2).contiguous()
         bins = torch.bucketize(pixels, self.edges, right=True)
-        shares = [(bins == number).float().mean(2) for number in range(BINS)]
-        statistics = [
-            pixels.mean(2),
-            pixels.std(2, correction=0),
-            torch.stack(shares, 2).flatten(1),
-        ]
-        return torch.cat(statistics, 1)
+        shares = torch.stack([(bins == number).float().mean(2) for number in range(BINS)], 2)
+        return torch.cat([pixels.mean(2), pixels.std(2, correction=0), shares.flatten(1)], 1)
 
 
 CONTROLS = {
