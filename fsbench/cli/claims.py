@@ -81,7 +81,6 @@ def record_outcome(
     provenance = started.provenance().model_copy(update={"command": command})
     outcome = outcome.model_copy(update={"provenance": provenance})
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
         stem = f"{name}-full" if outcome.full else name
         record = outcome.model_dump_json(indent=1, exclude={"views"}).encode()
         write_atomic(output / f"{stem}.json", record + b"\n")

@@ -160,8 +160,7 @@ def emit(
     if as_json:
         emit_json(value)
     else:
-        records: Iterable[Sequence[Any]] = () if columns else (tuple(r.values()) for r in value)
-        table(title, columns or tuple(value[0]), rows if columns else records)
+        table(title, columns or tuple(value[0]), rows if columns else [r.values() for r in value])
 
 
 def emit_json(value: Any) -> None:

@@ -210,9 +210,8 @@ def normalize(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> 
 
 def normalizer_shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
     """Return the shapes of all normalisers, as `insert_normalizers` takes them."""
-    buffers = dict(model.named_buffers())
-    ends = [name.removesuffix(f".{MEAN}") for name in buffers if name.endswith(f".{MEAN}")]
-    return {name: tuple(buffers[f"{name}.{MEAN}"].shape) for name in ends}
+    means = {name: mean for name, mean in model.named_buffers() if name.endswith(f".{MEAN}")}
+    return {name.removesuffix(f".{MEAN}"): tuple(mean.shape) for name, mean in means.items()}
 
 
 def normalizer_tensors(name: str) -> tuple[str, str]:
