@@ -73,7 +73,6 @@ def show(machine: Machine, name: Name, as_json: options.Json = False) -> None:
     from fsbench.data.catalog import all_facts
 
     facts = all_facts()[resolve_alias(name)]
-    folder = None if facts.domain == "toy" else machine.roots.find(facts)
     row = {
         **facts.model_dump(mode="json", exclude=SHOWN_OTHERWISE),
         "classes": len(facts.classes),
@@ -83,7 +82,7 @@ def show(machine: Machine, name: Name, as_json: options.Json = False) -> None:
         "groups": facts.groups or "not known",
         "addresses": [address for file in facts.archives for address in (file.url, *file.mirrors)],
         "hashes": [file.known_hash for file in facts.archives],
-        "found": "generated" if facts.domain == "toy" else str(folder or ""),
+        "found": "generated" if facts.domain == "toy" else str(machine.roots.find(facts) or ""),
     }
     table = [(fact, value) for fact, value in row.items() if fact != "steps"]
     console.emit(as_json, row, facts.title, ("fact", "value"), table)
