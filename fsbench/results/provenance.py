@@ -16,7 +16,6 @@ PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "scikit-learn", "
 """Packages that numbers may depend on."""
 
 
-@cache
 def describe_software() -> dict[str, Any]:
     """Return versions, commit and platform of this process, as fields of a Provenance."""
     return {
