@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -97,20 +98,15 @@ def test_the_workers_of_killed_claims_end(tmp_path: Path) -> None:
     claims.wait()
 
 
-def test_after_an_error_no_call_starts() -> None:
+def test_after_an_error_all_processes_are_terminated_and_none_starts() -> None:
     with suppress(ZeroDivisionError), Workers(1) as workers:
-        failing, later = workers.submit(divmod, 1, 0), workers.submit(os.getpid)
-        failing.result()
-    assert later.cancelled() or later.exception(timeout=60) is not None
-
-
-def test_without_waiting_all_processes_are_terminated() -> None:
-    workers = Workers(1)
-    pid = workers.submit(os.getpid).result()
-    hanging = workers.submit(time.sleep, 600)
-    workers.shutdown(wait=False)
-    assert hanging.exception(timeout=60) is not None
+        pid = workers.submit(os.getpid).result()
+        hanging = workers.submit(time.sleep, 60)
+        raise ZeroDivisionError
+    assert hanging.exception(timeout=120) is not None
     wait_for_end(pid)
+    with pytest.raises(CancelledError):
+        workers.run(os.getpid)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_several_models_become_several_entries(
     fakes.write(results, 0.8, name="b")
     cli("submit", results, "--board", board, *GIVEN)
     assert set(Board.open(board).names()) == {"mine-a", "mine-b"}
+    next(results.glob("a/*/entry.json")).write_text("damaged, which is nothing to b")
     cli("submit", results, "--board", board, *GIVEN, "-m", "b")
     assert (board / "mine").is_dir()
     with pytest.raises(UnknownName, match="unknown model 'bb'\n  fix: did you mean 'b'"):

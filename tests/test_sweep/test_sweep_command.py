@@ -171,6 +171,8 @@ def test_a_failure_is_listed_and_the_rest_is_done(
     monkeypatch.setattr(Model, "load", None)
     states = [state for _, state in list_jobs(cli, file, *where(tmp_path, "out"))]
     assert states == [*["missing"] * 3, "done", "not needed any more", "done"]
+    shutil.rmtree(tmp_path / "out" / "runs")
+    assert {state for _, state in list_jobs(cli, file, *where(tmp_path, "out"))} == {"missing"}
 
 
 def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
