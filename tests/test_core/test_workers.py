@@ -100,11 +100,12 @@ def test_the_workers_of_killed_claims_end(tmp_path: Path) -> None:
 
 def test_after_an_error_all_processes_are_terminated_and_none_starts() -> None:
     with suppress(ZeroDivisionError), Workers(1) as workers:
-        pid = workers.submit(os.getpid).result()
+        workers.submit(os.getpid).result()
         hanging = workers.submit(time.sleep, 60)
+        while workers.idle[None]:  # until its process has the call
+            time.sleep(0.01)
         raise ZeroDivisionError
     assert hanging.exception(timeout=120) is not None
-    wait_for_end(pid)
     with pytest.raises(CancelledError):
         workers.run(os.getpid)
 
