@@ -41,7 +41,7 @@ def build_compander_recipe(job: ClaimJob) -> Recipe:
         augmentation="flip",
         architecture="cifar/resnet18",
         width=8,
-        batch_size=128,
+        batch_size=64,
         lr=lr,
         momentum=0.9,
         weight_decay=1e-4,
