@@ -87,14 +87,6 @@ class GpuShares(Frozen):
             raise ValueError(f"pretrain takes a part of one GPU or whole ones: not {self.pretrain}")
         return self
 
-    def check_machine(self, gpus: int) -> None:
-        """Raise UsageError if a job needs more GPUs than a machine has; without any, the CPU."""
-        if self.pretrain > max(1, gpus):
-            raise UsageError(
-                f"`gpus` states {self.pretrain:g} for a training, and a machine has {gpus} to use",
-                fix=f"write `gpus: {{pretrain: {max(1, gpus)}}}`, or use --engine slurm or ray",
-            )
-
 
 class SweepFile(Frozen):
     """A sweep. threads: torch threads per job (bits depend on it).

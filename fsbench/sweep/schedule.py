@@ -1,17 +1,22 @@
-"""Run the missing jobs of a sweep: each after the jobs that it needs."""
+"""Run the missing jobs of a sweep by its engine: each after the jobs that it needs."""
 
+import math
+import os
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import replace
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush, nlargest
-from math import ceil
+
+import torch
 
 from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
+from fsbench.core.clusters import RayEngine, SlurmEngine
+from fsbench.core.errors import UsageError
 from fsbench.core.io import lock_exclusively
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.sweep.engines import find_gpus, make_engine
-from fsbench.sweep.file import SweepFile
+from fsbench.core.workers import Workers
+from fsbench.sweep.file import MOST_GPUS, GpuShares, SweepFile
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.job import Job, UserMethods, run_job
 
@@ -36,7 +41,7 @@ class JobQueue:
             heappush(heap, (self.missing[key], job))
         for heap in sorted(filter(None, (self.on_cpu, self.on_gpu))):
             job, share = heap[0][1], self.plan.share_of(heap[0][1])
-            emptiest = nlargest(ceil(share), self.room, key=self.room.__getitem__)
+            emptiest = nlargest(math.ceil(share), self.room, key=self.room.__getitem__)
             if all(self.room[name] >= min(share, 1) for name in emptiest):
                 self.gpus_by_job[job.key] = emptiest
                 self.add_room(job, -1)
@@ -85,6 +90,45 @@ def run_jobs(
                     queue.end(job, is_done=not reason)
     finally:
         executor.shutdown(wait=not running, cancel_futures=True)
+
+
+def make_engine(options: SweepOptions) -> Executor:
+    """Return the executor of `options.engine`. Raise UsageError where it cannot be had."""
+    if options.engine == "processes":
+        return Workers(options.jobs)
+    try:
+        if options.engine == "ray":
+            return RayEngine(options.threads or 1)
+        return SlurmEngine(options.jobs, options.output, options.slurm)
+    except ImportError as error:
+        fix = "pip install 'fsbench[cluster]'"
+        raise UsageError(f"{error.name} is not installed", fix=fix) from error
+
+
+def find_gpus(options: SweepOptions, shares: GpuShares) -> dict[str, float]:
+    """Return the GPUs that jobs share, as CUDA names them, and how many jobs fit on each.
+
+    Of SLURM, whose queue waits for GPUs, as many as a training may take, without a limit. Raise
+    UsageError where no machine has as many as a job needs.
+    """
+    if not options.device.startswith(("auto", "cuda")):
+        return {}
+    if options.engine == "slurm":
+        return dict.fromkeys(map(str, range(MOST_GPUS)), math.inf)
+    engine = make_engine(options)
+    counts = engine.gpus if isinstance(engine, RayEngine) else [torch.cuda.device_count()]
+    names = list(map(str, range(sum(counts))))
+    _, _, index = options.device.partition(":")
+    if options.engine == "processes" and (visible := os.environ.get("CUDA_VISIBLE_DEVICES")):
+        names = visible.split(",")[: len(names)]
+    names = names[int(index) :][:1] if index else names
+    most = min(len(names), max(counts))
+    if shares.pretrain > max(1, most):  # without any, the CPU
+        raise UsageError(
+            f"`gpus` states {shares.pretrain:g} for a training, and a machine has {most} to use",
+            fix=f"write `gpus: {{pretrain: {max(1, most)}}}`, or use --engine slurm or ray",
+        )
+    return dict.fromkeys(names, 1.0)
 
 
 def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:

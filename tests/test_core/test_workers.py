@@ -16,11 +16,10 @@ from support.sweep import children, make_options, wait_for_end
 
 from fsbench.api.options import SweepOptions
 from fsbench.core.workers import Workers
-from fsbench.sweep.engines import find_gpus
 from fsbench.sweep.file import GpuShares
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import UserMethods, run_job
-from fsbench.sweep.schedule import run_jobs
+from fsbench.sweep.schedule import find_gpus, run_jobs
 
 
 def run(root: Path, tasks: dict[str, str], count: int = 2) -> dict[str, str]:

@@ -15,10 +15,11 @@ from support.jobs import Fake
 from support.sweep import hashes, make_options, start, sweep, wait_for_training, write
 
 from fsbench.api.options import SweepOptions
+from fsbench.core import clusters
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.sweep import engines
 from fsbench.sweep.file import GpuShares
 from fsbench.sweep.job import UserMethods, run_job
+from fsbench.sweep.schedule import find_gpus, make_engine
 
 
 def test_a_time_limit_of_slurm_is_in_minutes(
@@ -29,7 +30,7 @@ def test_a_time_limit_of_slurm_is_in_minutes(
     for time in ("time=24:00:00", "time"):
         options = make_options(tmp_path, engine="slurm", slurm=(time,))
         with pytest.raises(UsageError, match="write minutes"):
-            engines.make_engine(options)
+            make_engine(options)
 
 
 def test_an_engine_that_is_not_installed_is_an_error_with_the_fix(
@@ -40,9 +41,9 @@ def test_an_engine_that_is_not_installed_is_an_error_with_the_fix(
     monkeypatch.setenv("PATH", "")
     for engine in ("ray", "slurm"):
         with pytest.raises(UsageError, match=r"pip install 'fsbench\[cluster\]'"):
-            engines.make_engine(SweepOptions(output=tmp_path, engine=engine))
+            make_engine(SweepOptions(output=tmp_path, engine=engine))
     with pytest.raises(UsageError, match="where sbatch and sacct work"):
-        engines.ask_slurm("sacct", "--noheader")
+        clusters.ask_slurm("sacct", "--noheader")
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,15 @@ def test_a_job_that_fits_on_no_node_of_ray_is_refused(
     monkeypatch.setitem(sys.modules, "ray", ray)
     options = SweepOptions(engine="ray", threads=4)
     with pytest.raises(UsageError, match=message) if message else nullcontext():
-        gpus = engines.find_gpus(options, GpuShares.model_validate(shares))
+        gpus = find_gpus(options, GpuShares.model_validate(shares))
         assert len(gpus) == sum(gpus for cpus, gpus in nodes if cpus >= 4)
+
+
+def test_too_few_gpus_are_an_error_with_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", iter((0, 2, 1)).__next__)
+    assert [len(find_gpus(SweepOptions(), GpuShares(pretrain=n))) for n in (1, 2)] == [0, 2]
+    with pytest.raises(UsageError, match=r"and a machine has 1 .*\n.*`gpus: {pretrain: 1}`"):
+        find_gpus(SweepOptions(), GpuShares(pretrain=2))
 
 
 @pytest.fixture
@@ -103,7 +111,7 @@ def test_slurm_says_what_it_refuses_and_where_a_failed_job_wrote(
     options = make_options(tmp_path, threads=1, slurm=("exclusive", "time=5"))
     options.output.mkdir()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of the job
-    with engines.SlurmEngine(options) as engine:
+    with clusters.SlurmEngine(2, options.output, options.slurm) as engine:
         with pytest.raises(UsageError, match="--device cpu where the cluster has no GPUs"):
             engine.submit(run_job, UserMethods(()), Fake(name="a"), replace(options, gpus=2))
         done, dead = (

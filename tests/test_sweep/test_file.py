@@ -7,7 +7,7 @@ import pytest
 from fsbench.api.request import build_request
 from fsbench.core.errors import UsageError
 from fsbench.sweep.backbones import TrainingJob
-from fsbench.sweep.file import GpuShares, SweepFile, read_sweep_file
+from fsbench.sweep.file import SweepFile, read_sweep_file
 from fsbench.sweep.graph import load_given
 from pretrain.recipes.registry import load_recipe
 
@@ -28,7 +28,7 @@ def read_text(tmp_path: Path, text: str) -> SweepFile:
         ("backbones: [{model: a}]\ngpus: {affine: 2}", "gpus.affine: .*less than or equal to 1"),
         ("backbones: [{model: a}]\ngpus: {pretrain: 1.5}", "whole ones: not 1.5"),
         ("backbones: [{model: a}]\nevaluate: [{tasks: [toy], shotz: [1]}]", "did you mean 'shots'"),
-        ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "use 'submit.0.license'"),
+        ("backbones: [{model: a}]\nsubmit: [{licence: MIT}]", "use 'submit.0.license'"),
         ("backbones: [{model: a, pool: middle}]", "unknown pool 'middle'"),
         ("backbones: [{model: 'py:os:getcwd'}]", "names code to run"),
         ("backbones: [{model: ' py:os:getcwd'}]", "names code to run"),
@@ -72,10 +72,3 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
     trained = TrainingJob(recipe=load_recipe("paper/seal"))
     assert trained.sizes == (64, 224)
     assert request.spec(task, *trained.sizes).image.input_size == 224
-
-
-def test_a_machine_with_too_few_gpus_is_an_error_with_the_fix() -> None:
-    GpuShares().check_machine(0)
-    GpuShares(pretrain=2).check_machine(2)
-    with pytest.raises(UsageError, match=r"and a machine has 1 .*\n.*`gpus: {pretrain: 1}`"):
-        GpuShares(pretrain=2).check_machine(1)

@@ -1,25 +1,21 @@
-"""Engines of a sweep: executors of `concurrent.futures` on this machine, on Ray or under SLURM.
+"""Clusters as executors of `concurrent.futures`: Ray, and SLURM through submitit.
 
-The nodes of a cluster see the folders of the sweep under the same paths. A job on a node that fails
-runs again on another one, where a training resumes from its checkpoint.
+The last argument of a call states its `threads` and `gpus`. All nodes see the folders that it names
+under the same paths. A call on a node that fails runs again on another one, where a training
+resumes from its checkpoint.
 """
 
 import math
-import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-import torch
-
-from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.specs import digest
-from fsbench.core.workers import Workers
-from fsbench.sweep.file import MOST_GPUS, GpuShares
-from fsbench.sweep.job import run_job
 
 DAY = 1440
 """Minutes of a job of SLURM, where no `time` is chosen."""
@@ -27,49 +23,17 @@ TIMEOUTS = 100
 """Most time limits after which a job of SLURM goes on."""
 
 
-def make_engine(options: SweepOptions) -> Executor:
-    """Return the executor of `options.engine`. Raise UsageError where it cannot be had."""
-    if options.engine == "processes":
-        return Workers(options.jobs)
-    try:
-        return RayEngine(options) if options.engine == "ray" else SlurmEngine(options)
-    except ImportError as error:
-        fix = "pip install 'fsbench[cluster]'"
-        raise UsageError(f"{error.name} is not installed", fix=fix) from error
-
-
-def find_gpus(options: SweepOptions, shares: GpuShares) -> dict[str, float]:
-    """Return the GPUs that jobs share, as CUDA names them, and how many jobs fit on each.
-
-    Of SLURM, whose queue waits for GPUs, as many as a training may take, without a limit. Raise
-    UsageError where no machine has as many as a job needs.
-    """
-    if not options.device.startswith(("auto", "cuda")):
-        return {}
-    if options.engine == "slurm":
-        return dict.fromkeys(map(str, range(MOST_GPUS)), math.inf)
-    engine = make_engine(options)
-    counts = engine.gpus if isinstance(engine, RayEngine) else [torch.cuda.device_count()]
-    names = list(map(str, range(sum(counts))))
-    _, _, index = options.device.partition(":")
-    if options.engine == "processes" and (visible := os.environ.get("CUDA_VISIBLE_DEVICES")):
-        names = visible.split(",")[: len(names)]
-    names = names[int(index) :][:1] if index else names
-    shares.check_machine(min(len(names), max(counts)))
-    return dict.fromkeys(names, 1.0)
-
-
 class RayEngine(Executor):
-    """The cluster of RAY_ADDRESS, else that of this machine; Ray repeats a job that died.
+    """The cluster of RAY_ADDRESS, else that of this machine; Ray repeats a call that died.
 
-    gpus: of each node that has the threads of a job. Without such a node a job waits for ever.
+    gpus: of each node that has the threads of a call. Without such a node a call waits for ever.
     """
 
-    def __init__(self, options: SweepOptions) -> None:
+    def __init__(self, threads: int) -> None:
         import ray
 
         ray.init(ignore_reinit_error=True, log_to_driver=False)
-        self.ray, self.remote, threads = ray, ray.remote(run_job), options.threads or 1
+        self.ray, self.remote = ray, cache(ray.remote)
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         self.gpus = [int(node.get("GPU", 0)) for node in nodes if node.get("CPU", 0) >= threads]
         if not self.gpus:
@@ -77,49 +41,50 @@ class RayEngine(Executor):
             raise UsageError(f"no node of Ray has {threads} CPUs, as a job needs", fix=fix)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run `run_job` on a node with the threads and GPUs of its options, the last argument."""
+        """Call a function on a node that has its threads and GPUs."""
         needs = {"num_cpus": args[-1].threads, "num_gpus": args[-1].gpus}
-        future: Future[Any] = self.remote.options(**needs).remote(*args).future()
+        future: Future[Any] = self.remote(fn).options(**needs).remote(*args, **kwargs).future()
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster, which ends the jobs that still run."""
+        """Leave the cluster, which ends the calls that still run."""
         self.ray.shutdown()
 
 
 class SlurmEngine(ThreadPoolExecutor):
-    """SLURM through submitit; a thread waits for each job.
+    """SLURM; `count` threads wait for its jobs.
 
-    It starts by cancelling the jobs of a sweep that was killed in the same folder.
+    folder: of the calls; it starts by cancelling the jobs of a killed process of the same folder.
+    parameters: NAME=VALUE of sbatch; time in minutes.
     """
 
-    def __init__(self, options: SweepOptions) -> None:
+    def __init__(self, count: int, folder: Path, parameters: Sequence[str] = ()) -> None:
         from submitit import SlurmExecutor, helpers
         from submitit.core.utils import UncompletedJobError
 
-        super().__init__(options.jobs)
+        super().__init__(count)
         self.helpers, self.error, self.closed = helpers, UncompletedJobError, False
-        self.name = f"fsbench-{digest(str(options.output))[:12]}"
-        pairs = (text.partition("=") for text in options.slurm)
+        self.name = f"fsbench-{digest(str(folder))[:12]}"
+        pairs = (text.partition("=") for text in parameters)
         chosen = {name: value if equals else True for name, equals, value in pairs}
         minutes = chosen.pop("time", DAY)
         if not str(minutes).isdigit():
             raise UsageError(f"--slurm time={minutes}", fix="write minutes, as time=1440 for a day")
         ask_slurm("sacct", "--noheader")  # which tells submitit that a job has ended
         self.cancel()
-        self.executor = SlurmExecutor(options.output / "slurm", max_num_timeout=TIMEOUTS)
+        self.executor = SlurmExecutor(folder / "slurm", max_num_timeout=TIMEOUTS)
         about = {"job_name": self.name, "time": int(minutes), "additional_parameters": chosen}
         self.executor.update_parameters(**about, stderr_to_stdout=True)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Queue `run_job` for the threads and GPUs of its options, the last argument.
+        """Queue a call of a function for its threads and GPUs.
 
         submitit repeats it when its time is over or its node is taken.
         """
         gpus = math.ceil(args[-1].gpus) or None
         self.executor.update_parameters(cpus_per_task=args[-1].threads, gpus_per_node=gpus)
         call = self.helpers.FunctionSequence()
-        call.add(run_job, *args)
+        call.add(fn, *args, **kwargs)
         try:
             return super().submit(self.wait_for, self.executor.submit(call))
         except self.error as error:
@@ -136,10 +101,10 @@ class SlurmEngine(ThreadPoolExecutor):
             return job.result()[0]
         except self.error as error:
             message = f"job {job.job_id} of SLURM has no result, its state is {job.state}"
-            raise FsbenchError(message, fix=f"see {job.paths.stdout}, and sweep again") from error
+            raise FsbenchError(message, fix=f"see {job.paths.stdout}, then run it again") from error
 
     def cancel(self) -> None:
-        """Cancel all jobs of the sweep and wait for their ends."""
+        """Cancel all jobs of the folder and wait for their ends."""
         ask_slurm("scancel", f"--name={self.name}")
         while ask_slurm("squeue", "--noheader", f"--name={self.name}"):
             time.sleep(1)
