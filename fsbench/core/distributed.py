@@ -145,6 +145,23 @@ def open_ranks(
         yield ALONE, torch.device(device)
 
 
+def launch_ranks(size: int, function: Callable[..., object], *args: object) -> None:
+    """Call a function in so many processes of torchrun's launcher: the ranks of one run.
+
+    Raises FsbenchError if one of them fails, which ends the others; none starts again.
+    """
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(1, 1, size, rdzv_backend="c10d", rdzv_endpoint="localhost:0")
+    config.max_restarts = 0
+    try:
+        elastic_launch(config, function)(*args)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        raise FsbenchError(f"rank {rank} of {size}: {failure.message}") from error
+
+
 RUNS = count()
 """Numbers of the runs of this process, the same ones at all ranks."""
 

@@ -12,10 +12,11 @@ from fsbench.api.pretrain import name_run
 from fsbench.api.request import parse_models
 from fsbench.backbones.sources.run import RECORD, RunRecord, read_run
 from fsbench.core import process
+from fsbench.core.distributed import launch_ranks
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
 from fsbench.results.names import safe_name
-from fsbench.sweep.job import Job, read_source, run_ranks
+from fsbench.sweep.job import Job, UserMethods, read_source, run_rank
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.loop import train_recipe
@@ -64,7 +65,8 @@ class TrainingJob(Job):
 
     def run(self, options: SweepOptions) -> None:
         if options.gpus > 1:
-            run_ranks(int(options.gpus), self, options)
+            chosen = UserMethods(options.method), self, replace(options, gpus=1)
+            launch_ranks(int(options.gpus), run_rank, *chosen)
             return
         source, folder = read_source(self.recipe, options), self.folder(options)
         train_recipe(self.recipe, source, folder, device=process.resolve_device(options.device))

@@ -4,13 +4,9 @@ import os
 import platform
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
-
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import SweepOptions
@@ -107,23 +103,8 @@ def run_job(methods: UserMethods, job: Job, options: SweepOptions) -> str:
     return ""
 
 
-def run_ranks(count: int, job: Job, options: SweepOptions) -> None:
-    """Run a job in `count` processes of torchrun's launcher, which share its work.
-
-    Raises FsbenchError if one fails.
-    """
-    config = LaunchConfig(1, 1, count, rdzv_backend="c10d", rdzv_endpoint="localhost:0")
-    config.max_restarts = 0  # the engine repeats the job
-    try:
-        launch = elastic_launch(config, run_rank)
-        launch(UserMethods(options.method), job, replace(options, gpus=1))
-    except ChildFailedError as error:
-        rank, failure = error.get_first_failure()
-        raise FsbenchError(f"rank {rank} of {count}: {failure.message}") from error
-
-
 def run_rank(methods: UserMethods, job: Job, options: SweepOptions) -> None:
-    """Run one rank of a job; it ends with the process that started it."""
+    """Run one rank of a job; it ends with the process that started it. Raise FsbenchError."""
     set_up_worker()
     if reason := run_job(methods, job, options):
         raise FsbenchError(reason)
