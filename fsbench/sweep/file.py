@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from fsbench.api.options import AnalysisSelection, ModelOptions, TaskOptions
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -108,11 +108,6 @@ class SweepFile(Frozen):
         if code := find_code(data):
             raise ValueError(f"'{code}' names code to run, which no file may")
         return data
-
-    @field_validator("submit", mode="before")
-    @classmethod
-    def _read_single_block(cls, blocks: Any) -> Any:
-        return [blocks] if isinstance(blocks, Mapping) else blocks
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:

@@ -25,8 +25,6 @@ from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe, Scale, fit_round_steps
 
-SCALES: tuple[str, ...] = get_args(Scale)
-
 
 def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterator[Recipe]:
     """Yield the recipes of one block. Raise UsageError, UnknownName.
@@ -34,11 +32,11 @@ def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterato
     more_methods: those of the command line, which may name code.
     """
     of_file = METHODS.names() if "all" in runs.methods else runs.methods or (None,)
-    names = [*of_file, *map(registry.load_code, more_methods)]
+    names, scales = [*of_file, *map(registry.load_code, more_methods)], get_args(Scale)
     for seed, base, methods in product(runs.seeds, runs.recipes, names):
         name, method = f"{base}/{methods}", None
         if name not in registry.recipe_names():
-            name, method = f"{base}/normal" if base in SCALES and methods else base, methods
+            name, method = f"{base}/normal" if base in scales and methods else base, methods
         options: dict[str, Any] = {"scenario": runs.scenario, "seed": seed, "overrides": runs.set}
         recipe = resolve_recipe(name, method=method, **options)
         if runs.controls:

@@ -47,7 +47,7 @@ def test_hand_count(tmp_path: Path) -> None:
         methods=("seal", "llf", "swr"),
         runs={"controls": True, "seeds": [0, 1]},
         backbones=[RANDOM],
-        submit=ENTRY,
+        submit=[ENTRY],
     )
     assert kinds(jobs) == {"pretrain": 10, "features": 11, "evaluate": 11, "submit": 6}
     order = list(jobs.jobs)

@@ -22,7 +22,7 @@ from fsbench.sweep.submission import SubmissionJob, keep_results
 
 def entry(root: Path) -> SubmissionJob:
     """Of a run that is not trained yet."""
-    plan = plan_jobs(read(sweep(root, methods=("llf",), submit=ENTRY)), make_options(root))
+    plan = plan_jobs(read(sweep(root, methods=("llf",), submit=[ENTRY])), make_options(root))
     (entry_job,) = (job for job in plan.jobs.values() if isinstance(job, SubmissionJob))
     return entry_job
 

@@ -62,7 +62,7 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     tmp_path: Path, cli: CommandLine, device: str
 ) -> None:
     """Two trainings at a time, on shares of a GPU; in the sweep that is not killed one."""
-    more = {"gpus": {"pretrain": 0.5, "features": 0.5}, "submit": ENTRY}
+    more = {"gpus": {"pretrain": 0.5, "features": 0.5}, "submit": [ENTRY]}
     data = sweep(tmp_path, methods=("llf",), runs={"seeds": [0, 1]}, **more)
     data["pretrain"][0]["set"] |= {"deterministic": True, "plan.rounds": 10}  # time to be killed
     file, options = write(tmp_path / "sweep.yaml", data), ["--device", device]
@@ -98,7 +98,7 @@ def test_another_sitting_computes_what_neither_board_nor_results_have(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     analysis = {"what": ["knn_depth", "sharpness"], "images": 8, "set": ["knn_depth.k=3"]}
-    data = sweep(tmp_path, methods=("llf",), submit=ENTRY, analyze=[analysis])
+    data = sweep(tmp_path, methods=("llf",), submit=[ENTRY], analyze=[analysis])
     file = write(tmp_path / "sweep.yaml", data)
     folders = ("--board", tmp_path / "board")
     first, second = ((file, *where(tmp_path, name), *folders) for name in ("first", "second"))
@@ -180,7 +180,7 @@ def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
 ) -> None:
     code = tmp_path / "mine.py"
     code.write_text(METHOD)
-    data = sweep(tmp_path, methods=("normal",), runs={"seeds": [0, 1]}, submit=ENTRY)
+    data = sweep(tmp_path, methods=("normal",), runs={"seeds": [0, 1]}, submit=[ENTRY])
     file = write(tmp_path / "sweep.yaml", data)
     cli("sweep", file, *where(tmp_path, "out"), "--method", f"py:{code}:Shrink")
     runs = [path.name for path in (tmp_path / "out" / "runs").iterdir()]
