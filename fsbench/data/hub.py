@@ -101,7 +101,7 @@ class HubTable:
         self.rows, features = splits[split], splits[split].features
         self.image = self._find_column("image", features, IMAGES, ImageFeature)
         self.label = self._find_column("label", features, LABELS, ClassLabel)
-        values = self.rows[self.label]
+        values = self.rows[self.label][:]
         if any(value is None or (isinstance(value, int) and value < 0) for value in values):
             raise DataError(
                 f"{self.name} has rows without a label", fix="name another split: ?split=NAME"
