@@ -15,6 +15,7 @@ SWR acts once per step; each claim states how its own was chosen.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from fsbench.claims.engine import ClaimJob
 from fsbench.core import seeding
 from fsbench.core.io import cache_folder
 from fsbench.data.base import hash_lines
+from fsbench.data.catalog import DataRoots
 from fsbench.data.image_folder import make_custom_facts
 from fsbench.data.loading import list_source
 from fsbench.data.source import SourceDataset, Split, decode_source
@@ -88,12 +90,26 @@ def make_source(
 def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
     """Load colour images of 16 x 16 px: `images` for training, 1,000 for validation.
 
-    They are training images of the ten TinyImageNet classes with the smallest hash of their name,
-    in an order set by the seed and by the number of images that are there; decoded once into the
-    cache. Raises DataError without TinyImageNet.
+    The seed and the number of images that are there set their order. Raises as `decode_colours`.
     """
-    cache = cache_folder(None)
-    listing = list_source("tinyimagenet", job.settings.data, cache)
+    source = decode_colours(job.settings.data)
+    order = seeding.permutations(1, len(source.train), "colour", job.seed)[0]
+    used, others = order[:images], order[images : images + COLOUR_VALIDATION]
+    return replace(
+        source,
+        train=source.train.take(used),
+        val=source.train.take(others),
+        fingerprint=hash_lines([source.fingerprint, str(job.seed), str(images)]),
+    )
+
+
+@cache
+def decode_colours(roots: DataRoots) -> SourceDataset:
+    """Decode the ten TinyImageNet classes with the smallest hash of their name, once a process.
+
+    Raises DataError without TinyImageNet.
+    """
+    listing = list_source("tinyimagenet", roots, cache_folder(None))
     names = listing.facts.classes
     labels = {image.label for image in listing.parts["train"]}
     ranked = sorted(labels, key=lambda label: seeding.seed_for("claims", names[label]))
@@ -106,15 +122,7 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
     counts = listing.facts.images_per_class[:CLASSES]
     facts = listing.facts.model_copy(update={"classes": classes, "images_per_class": counts})
     chosen = replace(listing, facts=facts, parts=parts)
-    source = decode_source(chosen, cache, COLOUR_SIDE)
-    order = seeding.permutations(1, len(source.train), "colour", job.seed)[0]
-    used, others = order[:images], order[images : images + COLOUR_VALIDATION]
-    return replace(
-        source,
-        train=source.train.take(used),
-        val=source.train.take(others),
-        fingerprint=hash_lines([source.fingerprint, str(job.seed), str(images)]),
-    )
+    return decode_source(chosen, cache_folder(None), COLOUR_SIDE)
 
 
 def build_claim_recipe(

@@ -146,10 +146,7 @@ def open_ranks(
 
 
 def launch_ranks(size: int, function: Callable[..., object], *args: object) -> None:
-    """Call a function in so many processes of torchrun's launcher: the ranks of one run.
-
-    Raises FsbenchError if one of them fails, which ends the others; none starts again.
-    """
+    """Call a function in so many ranks of torchrun's launcher. Raise FsbenchError if one fails."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 

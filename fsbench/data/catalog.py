@@ -123,7 +123,7 @@ class DataRoots:
     """Folders that contain data set folders, and those of named data sets, which come first."""
 
     roots: tuple[Path, ...] = ()
-    named: dict[str, Path] = field(default_factory=dict)
+    named: dict[str, Path] = field(default_factory=dict, hash=False)
 
     @classmethod
     def parse(cls, values: Sequence[str] = (), must_exist: bool = True) -> "DataRoots":

@@ -3,9 +3,8 @@
 import os
 import platform
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from fsbench.api.machine import RunContext, progress_reporter
@@ -15,31 +14,25 @@ from fsbench.core.process import Stopped, free_gpu_memory, raise_on_signals
 from fsbench.core.registry import CODE
 from fsbench.core.specs import Frozen
 from fsbench.core.workers import set_up_worker
-from fsbench.data import DataRoots, SourceDataset
+from fsbench.data import SourceDataset
 from fsbench.data.loading import list_source, load_source
 from pretrain import METHODS
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import outline_source
 
+load_once, list_once = cache(load_source), cache(list_source)
+
 
 def read_source(recipe: Recipe, options: SweepOptions) -> SourceDataset:
     """Decode the images that the recipe trains on, once per process."""
     pixels = recipe.decoded_size, progress_reporter(options.progress), recipe.source_subset
-    source: SourceDataset = read_once(
-        load_source, recipe.source, options.data, options.cache_folder, *pixels
-    )
-    return source
+    return load_once(recipe.source, options.roots, options.cache_folder, *pixels)
 
 
 def read_outline(recipe: Recipe, options: SweepOptions) -> SourceDataset:
     """List the images that the recipe trains on, once per process; decode none."""
-    listing = read_once(list_source, recipe.source, options.data, options.cache_folder)
+    listing = list_once(recipe.source, options.roots, options.cache_folder)
     return outline_source(recipe, listing)
-
-
-@cache
-def read_once(read: Callable[..., Any], ref: str, roots: Any, folder: Path, *others: Any) -> Any:
-    return read(ref, DataRoots.parse(roots), folder, *others)
 
 
 class Job(Frozen):
