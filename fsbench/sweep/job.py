@@ -3,7 +3,7 @@
 import os
 import platform
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
@@ -11,27 +11,27 @@ from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, free_gpu_memory, raise_on_signals
-from fsbench.core.registry import CODE
 from fsbench.core.specs import Frozen
 from fsbench.core.workers import set_up_worker
-from fsbench.data import SourceDataset
+from fsbench.data import DataRoots, SourceDataset
 from fsbench.data.loading import list_source, load_source
-from pretrain import METHODS
 from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import load_code
 from pretrain.training.cost import outline_source
 
 load_once, list_once = cache(load_source), cache(list_source)
+parse_once: Callable[[Any], DataRoots] = cache(DataRoots.parse)
 
 
 def read_source(recipe: Recipe, options: SweepOptions) -> SourceDataset:
     """Decode the images that the recipe trains on, once per process."""
     pixels = recipe.decoded_size, progress_reporter(options.progress), recipe.source_subset
-    return load_once(recipe.source, options.roots, options.cache_folder, *pixels)
+    return load_once(recipe.source, parse_once(options.data), options.cache_folder, *pixels)
 
 
 def read_outline(recipe: Recipe, options: SweepOptions) -> SourceDataset:
     """List the images that the recipe trains on, once per process; decode none."""
-    listing = list_once(recipe.source, options.roots, options.cache_folder)
+    listing = list_once(recipe.source, parse_once(options.data), options.cache_folder)
     return outline_source(recipe, listing)
 
 
@@ -67,8 +67,7 @@ class UserMethods(tuple[str, ...]):
 
     def __new__(cls, references: Sequence[str]) -> Self:
         for reference in references:
-            if reference.startswith(CODE):
-                METHODS.add(reference)
+            load_code(reference)
         return super().__new__(cls, references)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ import pytest
 from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_graph
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
-CEILINGS = {"fsbench": 22_167, "pretrain": 7_489, "protocols": 3_919, "leaderboard": 7_482}
+CEILINGS = {"fsbench": 22_166, "pretrain": 7_489, "protocols": 3_919, "leaderboard": 7_482}
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
 """Most files under version control."""

@@ -182,11 +182,11 @@ def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
     code.write_text(METHOD)
     data = sweep(tmp_path, methods=("normal",), runs={"seeds": [0, 1]}, submit=[ENTRY])
     file = write(tmp_path / "sweep.yaml", data)
-    cli("sweep", file, *where(tmp_path, "out"), "--method", f"py:{code}:Shrink")
+    cli("sweep", file, *where(tmp_path, "out"), "--method", f"swr+py:{code}:Shrink")
     runs = [path.name for path in (tmp_path / "out" / "runs").iterdir()]
-    assert sorted(name.split("-")[1] for name in runs) == ["normal"] * 2 + ["shrink"] * 2
+    assert sorted(name.split("-")[1] for name in runs) == ["normal"] * 2 + ["shrink+swr"] * 2
     rows = [path.parent for path in (tmp_path / "out" / "board").glob("*/entry.json")]
-    assert sorted(row.name.split("-")[1] for row in rows) == ["normal", "shrink"]
+    assert sorted(row.name.split("-")[1] for row in rows) == ["normal", "shrink+swr"]
     identities = [{one.result.backbone.identity for one in read_loaded(row)} for row in rows]
     assert [len(seeds) for seeds in identities] == [2, 2]
 
