@@ -151,7 +151,7 @@ def launch_ranks(size: int, function: Callable[..., object], *args: object) -> N
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     config = LaunchConfig(1, 1, size, rdzv_backend="c10d", rdzv_endpoint="localhost:0")
-    config.max_restarts = 0
+    config.max_restarts = 0  # whether to call again is for the caller to decide
     try:
         elastic_launch(config, function)(*args)
     except ChildFailedError as error:
